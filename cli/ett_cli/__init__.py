@@ -1,0 +1,1 @@
+"""The command `ett`: reads arguments and files, calls the other packages, prints."""

@@ -1,0 +1,1 @@
+"""The language that every part of ettwatch speaks: events, components, accounting."""

@@ -1,0 +1,1 @@
+"""The Streamlit app, over the exporter's query API."""

@@ -1,0 +1,1 @@
+"""One service: takes in events, keeps them, and answers `/metrics` and the query API."""
