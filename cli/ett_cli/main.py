@@ -1,0 +1,58 @@
+"""The entry point of `ett`: finds the subcommand, imports only that one, runs it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+COMMANDS = {
+    "run": "run a training command under observation",
+    "demo": "train a small TorchRec model, kill a rank, watch it recover",
+    "exporter": "serve ingest, /metrics and the query API",
+    "dashboard": "serve the Streamlit app",
+    "ship": "send the journals of a directory to an exporter",
+    "account": "print where the time of recorded jobs went",
+    "interval": "compute the checkpoint interval that wastes least",
+}
+"""Subcommand to the sentence that `ett --help` shows; the module is `ett_cli.commands.<name>`."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `ett`; returns the exit status (2 for a wrong command line)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    name = next((word for word in words if not word.startswith("-")), None)
+    parser = _parser()
+    if name not in COMMANDS or words[0] != name:
+        parser.parse_args(words)
+        parser.print_help()
+        return 0 if not words else 2
+    try:
+        command = importlib.import_module(f"ett_cli.commands.{name}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("ett_"):
+            raise
+        print(f"ett {name}: needs the package {error.name!r}, which is not installed here.", file=sys.stderr)
+        print("Install with: pip install 'ettwatch[all]'", file=sys.stderr)
+        return 1
+    subparser = argparse.ArgumentParser(prog=f"ett {name}", description=COMMANDS[name])
+    command.add_arguments(subparser)
+    status: int = command.run(subparser.parse_args(words[1:]))
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS))
+    lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="ett",
+        description="Effective Training Time: where every second of a training job goes.",
+        epilog=f"commands:\n{lines}\n\n'ett COMMAND --help' says more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="ett [--version] COMMAND [ARGUMENT ...]",
+    )
+    parser.add_argument("--version", action="version", version=f"ettwatch {version('ettwatch')}")
+    parser.add_argument("command", nargs="?", choices=[*COMMANDS], metavar="COMMAND", help=argparse.SUPPRESS)
+    return parser
