@@ -1,0 +1,143 @@
+"""The checkpoints of a job, joined from what all ranks report of them.
+
+Part of the details fold (`ett_core.details`): held by one thread, in any order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed
+
+CHECKPOINTS_SHOWN = 500
+CHECKPOINTS_KEPT = 2 * CHECKPOINTS_SHOWN
+"""Checkpoints that reports are still joined to; reports of older ones are no longer taken in."""
+
+T = TypeVar("T")
+CheckpointEvent: TypeAlias = Checkpoint | CheckpointDurable | CheckpointFailed
+
+
+class CheckpointDetail(msgspec.Struct, frozen=True, gc=False):
+    """One checkpoint of one attempt, joined from the reports of all ranks.
+
+    `blocking_s` is the longest that any rank was blocked (the job waits for the slowest).
+    `durable_at` is the earliest report that it is durable, None until then. `saved` is true
+    once a rank has reported the save itself, not only its fate.
+    """
+
+    attempt: int
+    step: int
+    time: float
+    mode: str
+    blocking_s: float = 0.0
+    bytes: int | None = None
+    durable_at: float | None = None
+    failed: bool = False
+    saved: bool = False
+
+
+class Durable(msgspec.Struct, frozen=True, gc=False):
+    """A checkpoint that would survive the death of the whole job, since `time`."""
+
+    time: float
+    step: int
+    bytes: int | None
+
+
+class CheckpointLog:
+    """The fold: `add` events, then read."""
+
+    def __init__(self) -> None:
+        self.last_durable: Durable | None = None
+        self._kept: dict[tuple[int, int], CheckpointDetail] = {}
+        self._forgotten_through = (-1, -1)
+        self._forgotten: list[float] = [0, 0, 0, 0.0]
+
+    def add(self, event: CheckpointEvent) -> None:
+        """Take in one report."""
+        key = (event.attempt, event.step)
+        if key <= self._forgotten_through:
+            return
+        blank = CheckpointDetail(event.attempt, event.step, event.time, event.mode)
+        self._kept[key] = _join(self._kept.get(key, blank), event)
+        if isinstance(event, CheckpointDurable):
+            self._note_durable(event)
+        if len(self._kept) > CHECKPOINTS_KEPT:
+            self._forget(min(self._kept))
+
+    @property
+    def latest(self) -> list[CheckpointDetail]:
+        """The latest checkpoints, at most `CHECKPOINTS_SHOWN`, in order of attempt and step."""
+        return [self._kept[key] for key in sorted(self._kept)[-CHECKPOINTS_SHOWN:]]
+
+    @property
+    def count(self) -> int:
+        """Checkpoints that the trainer saved (one a step and attempt, however many ranks say so)."""
+        return int(self._totals()[0])
+
+    @property
+    def durable_count(self) -> int:
+        """Checkpoints that became durable."""
+        return int(self._totals()[1])
+
+    @property
+    def failed_count(self) -> int:
+        """Checkpoints that will never be durable."""
+        return int(self._totals()[2])
+
+    @property
+    def blocking_s(self) -> float:
+        """Seconds that checkpoints blocked the trainer: of each, the slowest rank."""
+        return self._totals()[3]
+
+    def _totals(self) -> list[float]:
+        return [
+            sum(column) for column in zip(self._forgotten, *map(_weights, self._kept.values()), strict=True)
+        ]
+
+    def _note_durable(self, event: CheckpointDurable) -> None:
+        known = self.last_durable
+        if known is None or (known.time, known.step) < (event.time, event.step):
+            self.last_durable = Durable(event.time, event.step, event.bytes)
+
+    def _forget(self, key: tuple[int, int]) -> None:
+        weights = _weights(self._kept.pop(key))
+        self._forgotten = [a + b for a, b in zip(self._forgotten, weights, strict=True)]
+        self._forgotten_through = key
+
+
+def _weights(checkpoint: CheckpointDetail) -> tuple[float, ...]:
+    """What one checkpoint adds to the totals: saved, durable, failed, seconds of blocking."""
+    return (checkpoint.saved, checkpoint.durable_at is not None, checkpoint.failed, checkpoint.blocking_s)
+
+
+def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
+    """A checkpoint with one more report of it; time and mode are those of the save, where known."""
+    is_save = isinstance(event, Checkpoint)
+    if is_save and not known.saved:
+        time, mode = event.time, event.mode
+    elif is_save == known.saved:
+        time, mode = min(known.time, event.time), min(known.mode, event.mode)
+    else:
+        time, mode = known.time, known.mode
+    durable = (event.time,) if isinstance(event, CheckpointDurable) else ()
+    return CheckpointDetail(
+        attempt=known.attempt,
+        step=known.step,
+        time=time,
+        mode=mode,
+        blocking_s=max(known.blocking_s, event.blocking_s if isinstance(event, Checkpoint) else 0.0),
+        bytes=_known(max, known.bytes, getattr(event, "bytes", None)),
+        durable_at=_known(min, known.durable_at, *durable),
+        failed=known.failed or isinstance(event, CheckpointFailed),
+        saved=known.saved or is_save,
+    )
+
+
+def _known(choose: Callable[..., T], *values: T | None) -> T | None:
+    """The chosen of the values that are not None, None without one."""
+    given = [value for value in values if value is not None]
+    return choose(given) if given else None

@@ -1,0 +1,258 @@
+"""What is known of a job beside where its time went: labels, checkpoints, caches, evidence.
+
+A streaming fold next to the accounting, held by one thread at a time (the caller locks).
+Events come in any order; each comes once (the store drops repeats before the fold). Order
+changes no number: sums are over what each event says alone, "latest" goes by attempt, time,
+writer and sequence number, never by arrival. State is bounded; what a bound drops is said at it.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from ett_core.causes import cause_of_event
+from ett_core.checkpoint_log import CheckpointLog
+from ett_core.events import (
+    AnyEvent,
+    AttemptStart,
+    Cache,
+    Checkpoint,
+    CheckpointDurable,
+    CheckpointFailed,
+    Compile,
+    Counters,
+    Evidence,
+    Failure,
+    Progress,
+)
+
+EVIDENCE_KEPT = 100
+"""Latest evidence lines kept of one attempt."""
+EVIDENCE_ATTEMPTS_KEPT = 20
+EVIDENCE_CHARACTERS = 8192
+NAMES_KEPT = 256
+"""Distinct names (labels, versions, compile stages, counters) kept; further ones are left out."""
+RANKS_KEPT = 65_536
+LARGEST_VALUE = 1e15
+"""No single value adds more than this, so that no line can spoil a sum with infinity."""
+
+Moment: TypeAlias = tuple[int, float, str, int]
+
+
+class CacheTotals(msgspec.Struct, frozen=True, gc=False):
+    """Totals of one cache, summed over the processes of the job."""
+
+    hits: int = 0
+    misses: int = 0
+    bypasses: int = 0
+    saved_s: float = 0.0
+
+
+class EvidenceLine(msgspec.Struct, frozen=True, gc=False, order=True):
+    """A line or fact that may explain a failure of its attempt."""
+
+    time: float
+    rank: int
+    writer: str
+    seq: int
+    node: str
+    source: str
+    text: str
+
+
+class JobDetails:
+    """The fold: `add` events, then read the properties."""
+
+    def __init__(self) -> None:
+        self.checkpoints = CheckpointLog()
+        self.nodes: dict[int, str] = {}
+        """Node of each rank, by its latest event that names one."""
+        self.compile_s: dict[str, float] = {}
+        """Compile seconds by stage, summed over ranks; `native` is the native compiler's."""
+        self._said: dict[str, tuple[Moment, object]] = {}
+        self._labels: dict[str, tuple[Moment, object]] = {}
+        self._versions: dict[str, tuple[Moment, object]] = {}
+        self._node_moments: dict[int, Moment] = {}
+        self._samples: dict[int, tuple[int, float]] = {}
+        self._caches: dict[tuple[str, str], Cache] = {}
+        self._counters: dict[str, Counters] = {}
+        self._evidence: dict[int, list[EvidenceLine]] = {}
+
+    def add(self, events: Iterable[AnyEvent]) -> None:
+        """Take in events, in any order, each once."""
+        for event in events:
+            self._note_node(event)
+            self._take(event)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of the job; each as its latest `attempt_start` said it."""
+        return {name: str(value) for name, (_, value) in sorted(self._labels.items())}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what the job runs on; each as its latest `attempt_start` said it."""
+        return {name: str(value) for name, (_, value) in sorted(self._versions.items())}
+
+    @property
+    def config_hash(self) -> str:
+        """Hash of the job's configuration, empty where never said."""
+        return str(self._latest("config_hash", ""))
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of the job in its latest attempt that says so, else 0."""
+        return int(str(self._latest("world_size", 0)))
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators held by the whole job in its latest attempt that says so, else 0."""
+        return int(str(self._latest("accelerators", 0)))
+
+    @property
+    def accelerator_type(self) -> str:
+        """Type of the accelerators, empty where never said."""
+        return str(self._latest("accelerator_type", ""))
+
+    @property
+    def samples(self) -> float:
+        """Samples consumed: in each attempt, what its lowest reporting rank reported."""
+        return sum(samples for _, samples in self._samples.values())
+
+    @property
+    def caches(self) -> dict[str, CacheTotals]:
+        """Totals by cache, summed over processes: of each, its latest report."""
+        totals: dict[str, CacheTotals] = {}
+        for (_, name), report in self._caches.items():
+            totals[name] = _plus(totals.get(name, CacheTotals()), report)
+        return dict(sorted(totals.items()))
+
+    @property
+    def counters(self) -> dict[str, float]:
+        """Named totals, summed over processes: of each, its latest report."""
+        totals: dict[str, float] = {}
+        for report in self._counters.values():
+            for name, value in report.values.items():
+                _add_to(totals, name, value)
+        return totals
+
+    def evidence(self, attempt: int) -> list[EvidenceLine]:
+        """The evidence lines of one attempt, in order of time."""
+        return list(self._evidence.get(attempt, ()))
+
+    def _latest(self, field: str, default: object) -> object:
+        return self._said[field][1] if field in self._said else default
+
+    def _note_node(self, event: AnyEvent) -> None:
+        moment = _moment(event)
+        known = self._node_moments.get(event.rank)
+        if event.rank < 0 or not event.node or (known is not None and known > moment):
+            return
+        if known is not None or len(self._node_moments) < RANKS_KEPT:
+            self._node_moments[event.rank] = moment
+            self.nodes[event.rank] = event.node
+
+    def _take(self, event: AnyEvent) -> None:
+        match event:
+            case Progress():
+                self._take_progress(event)
+            case AttemptStart():
+                self._take_start(event)
+            case Checkpoint() | CheckpointDurable() | CheckpointFailed():
+                self.checkpoints.add(event)
+            case Cache():
+                self._caches[event.writer, event.cache] = _later(
+                    event, self._caches.get((event.writer, event.cache))
+                )
+            case Counters():
+                self._counters[event.writer] = _later(event, self._counters.get(event.writer))
+            case Compile():
+                self._take_compile(event)
+            case Evidence() | Failure():
+                self._take_evidence(event)
+            case _:
+                pass
+
+    def _take_start(self, event: AttemptStart) -> None:
+        moment = _moment(event)
+        for field in ("world_size", "accelerators", "accelerator_type", "config_hash"):
+            _say(self._said, field, moment, getattr(event, field))
+        for name, value in event.labels.items():
+            _say(self._labels, name, moment, value)
+        for name, value in event.versions.items():
+            _say(self._versions, name, moment, value)
+
+    def _take_progress(self, event: Progress) -> None:
+        lowest, samples = self._samples.get(event.attempt, (event.rank, 0.0))
+        if event.rank < lowest:
+            lowest, samples = event.rank, 0.0
+        if event.rank == lowest:
+            self._samples[event.attempt] = (lowest, samples + _bounded(event.samples))
+
+    def _take_compile(self, event: Compile) -> None:
+        for stage, seconds in event.stage_seconds.items():
+            _add_to(self.compile_s, stage, seconds)
+        if event.native_compile_s:
+            _add_to(self.compile_s, "native", event.native_compile_s)
+
+    def _take_evidence(self, event: Evidence | Failure) -> None:
+        lines = self._evidence.setdefault(event.attempt, [])
+        insort(lines, _evidence_line(event))
+        del lines[:-EVIDENCE_KEPT]
+        if len(self._evidence) > EVIDENCE_ATTEMPTS_KEPT:
+            del self._evidence[min(self._evidence)]
+
+
+def _evidence_line(event: Evidence | Failure) -> EvidenceLine:
+    if isinstance(event, Evidence):
+        time, source, text = event.observed_at or event.time, event.source, event.text
+    else:
+        time, source, text = event.first_error_at or event.time, "failure", _failure_text(event)
+    text = text[:EVIDENCE_CHARACTERS]
+    return EvidenceLine(time, event.rank, event.writer, event.seq, event.node, source, text)
+
+
+def _failure_text(event: Failure) -> str:
+    cause = cause_of_event(event)
+    return f"{cause}\n{event.message}" if event.message and event.message not in cause else cause
+
+
+def _plus(total: CacheTotals, report: Cache) -> CacheTotals:
+    return CacheTotals(
+        hits=total.hits + report.hits,
+        misses=total.misses + report.misses,
+        bypasses=total.bypasses + report.bypasses,
+        saved_s=total.saved_s + (report.saved_s or 0.0),
+    )
+
+
+def _moment(event: AnyEvent) -> Moment:
+    return (event.attempt, event.time, event.writer, event.seq)
+
+
+def _say(said: dict[str, tuple[Moment, object]], name: str, moment: Moment, value: object) -> None:
+    """Keep the latest value that says something under `name`."""
+    if not value or (name not in said and len(said) >= NAMES_KEPT):
+        return
+    if name not in said or said[name][0] < moment:
+        said[name] = (moment, value)
+
+
+_Report = TypeVar("_Report", Cache, Counters)
+
+
+def _later(report: _Report, known: _Report | None) -> _Report:
+    return report if known is None or known.seq < report.seq else known
+
+
+def _add_to(totals: dict[str, float], name: str, value: float) -> None:
+    if name in totals or len(totals) < NAMES_KEPT:
+        totals[name] = totals.get(name, 0.0) + _bounded(value)
+
+
+def _bounded(value: float) -> float:
+    return min(max(value, 0.0), LARGEST_VALUE)
