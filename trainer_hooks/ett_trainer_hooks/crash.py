@@ -1,0 +1,66 @@
+"""Last words: an uncaught exception and SIGTERM are told before the process goes its way.
+
+Installed by `Recorder.from_env`. Both handlers speak and then hand over to whatever was there
+before; in a forked child they only hand over. At the end of the interpreter what is known is
+written, and no status is invented.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ett_trainer_hooks.recorder import Recorder
+
+ExceptHook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
+
+
+def install(recorder: Recorder) -> None:
+    """Let `recorder` hear of uncaught exceptions, SIGTERM (from the main thread) and the exit."""
+    sys.excepthook = chained_excepthook(recorder, sys.excepthook)
+    atexit.register(recorder.flush)
+    before = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is threading.main_thread() and before not in (signal.SIG_IGN, None):
+        signal.signal(signal.SIGTERM, chained_sigterm(recorder, before))
+
+
+def chained_excepthook(recorder: Recorder, before: ExceptHook) -> ExceptHook:
+    """An excepthook that tells `recorder`, then does what `before` does."""
+
+    def told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            recorder.close("cancelled")
+        else:
+            recorder.failure(error)
+            recorder.close("failed", exit_code=1)
+        before(kind, error, trace)
+
+    return told
+
+
+def chained_sigterm(
+    recorder: Recorder, before: Callable[[int, FrameType | None], Any] | signal.Handlers | int | None
+) -> Callable[[int, FrameType | None], None]:
+    """A handler that tells `recorder`, then does what `before` does.
+
+    Where the program has a handler of its own, the end of the attempt is left to the program: it
+    may save a checkpoint first, or carry on.
+    """
+
+    def told(number: int, frame: FrameType | None) -> None:
+        recorder.failure(message=f"received {signal.Signals(number).name}", signal=number)
+        if callable(before):
+            before(number, frame)
+            return
+        recorder.close("failed")
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    return told

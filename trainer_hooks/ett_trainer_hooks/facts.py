@@ -1,0 +1,122 @@
+"""Single facts about a training process: each call is one event, from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ett_core import events
+from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.guard import Guard, hook
+from ett_trainer_hooks.identity import Identity
+from ett_trainer_hooks.journal import Journal, NullJournal
+
+
+class FactRecorder:
+    """Sends single events of one identity to a journal. No method raises."""
+
+    def __init__(
+        self, identity: Identity, journal: Journal | NullJournal, clock: Clock, guard: Guard
+    ) -> None:
+        self.identity = identity
+        self.guard = guard
+        self._journal = journal
+        self._clock = clock
+
+    @property
+    def active(self) -> bool:
+        """False where the hooks are off, and in a forked child, which is not the process recorded."""
+        return self._journal.is_open
+
+    @hook
+    def durable(
+        self,
+        step: int,
+        mode: str = "sync",
+        bytes: int | None = None,  # noqa: A002 - the name of the field
+        duration_s: float | None = None,
+    ) -> None:
+        """The checkpoint of `step` would now survive the death of the whole job."""
+        size = None if bytes is None else int(bytes)
+        self._emit(
+            events.CheckpointDurable,
+            urgent=True,
+            step=int(step),
+            mode=mode,
+            bytes=size,
+            duration_s=duration_s,
+        )
+
+    @hook
+    def checkpoint_failed(self, step: int, message: str, mode: str = "sync") -> None:
+        """The checkpoint of `step` will never be durable."""
+        self._emit(events.CheckpointFailed, urgent=True, step=int(step), mode=mode, message=message[:4000])
+
+    @hook
+    def cache(  # noqa: PLR0913 - the fields of the event
+        self,
+        name: str,
+        *,
+        hits: int = 0,
+        misses: int = 0,
+        bypasses: int = 0,
+        bytes: int | None = None,  # noqa: A002 - the name of the field
+        saved_s: float | None = None,
+        remote_requests: int | None = None,
+    ) -> None:
+        """Totals of a compile cache in this process so far."""
+        self._emit(
+            events.Cache,
+            cache=name,
+            hits=int(hits),
+            misses=int(misses),
+            bypasses=int(bypasses),
+            bytes=bytes,
+            saved_s=saved_s,
+            remote_requests=remote_requests,
+        )
+
+    @hook
+    def compile(
+        self,
+        *,
+        graph: str = "",
+        stage_seconds: Mapping[str, float] | None = None,
+        native_compile_s: float | None = None,
+        recompile_reason: str | None = None,
+        remote_requests: int | None = None,
+    ) -> None:
+        """One compilation is over; seconds by stage, and of the native compiler."""
+        self._emit(
+            events.Compile,
+            graph=graph,
+            stage_seconds=dict(stage_seconds or {}),
+            native_compile_s=native_compile_s,
+            recompile_reason=recompile_reason,
+            remote_requests=remote_requests,
+        )
+
+    @hook
+    def counters(self, values: Mapping[str, float]) -> None:
+        """Named totals of this process so far."""
+        self._emit(events.Counters, values=dict(values))
+
+    @hook
+    def decision(self, what: str, why: str = "", values: Mapping[str, float] | None = None) -> None:
+        """Something was decided, in words."""
+        self._emit(events.Decision, what=what, why=why, values=dict(values or {}))
+
+    @hook
+    def heartbeat(self) -> None:
+        """Alive; the journal says so by itself every ten seconds of silence."""
+        self._emit(events.Heartbeat)
+
+    def _emit(
+        self,
+        kind: Callable[..., events.Event],
+        *,
+        at: float | None = None,
+        urgent: bool = False,
+        **fields: Any,  # noqa: ANN401 - the fields of the event
+    ) -> None:
+        self._journal.put(kind, self._clock.now() if at is None else at, urgent=urgent, **fields)

@@ -1,0 +1,68 @@
+"""The one boundary between the hooks and the training loop: a fault is counted, never raised.
+
+Runs in whichever thread calls a hook. The first fault of a process prints one line on stderr;
+later ones only count, so that a broken hook cannot flood the log of a job.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def warn_on_stderr(text: str) -> None:
+    """Print one line on stderr; a closed stderr is no reason to disturb a trainer."""
+    try:
+        print(f"ettwatch: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):
+        return
+
+
+class Guard:
+    """Counts faults of the hooks (`faults`) and speaks once."""
+
+    def __init__(self, warn: Callable[[str], None] = warn_on_stderr) -> None:
+        self.faults = 0
+        self._warn = warn
+        self._said: set[str] = set()
+
+    def say_once(self, key: str, text: str) -> None:
+        """Warn, unless a warning with this key was given before."""
+        if key not in self._said:
+            self._said.add(key)
+            self._warn(text)
+
+    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+        """The result of the call, or None where it raised."""
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - the boundary that protects the trainer
+            self.faults += 1
+            name = getattr(function, "__name__", "hook")
+            self.say_once("fault", f"{name} failed ({type(error).__name__}: {error}); training goes on")
+            return None
+
+
+class Guarded(Protocol):
+    """An object whose methods are hooks."""
+
+    guard: Guard
+
+
+G = TypeVar("G", bound=Guarded)
+
+
+def hook(method: Callable[Concatenate[G, P], None]) -> Callable[Concatenate[G, P], None]:
+    """Make a method one that never raises."""
+
+    @wraps(method)
+    def guarded(self: G, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        bound: Any = method
+        self.guard.call(bound, self, *args, **kwargs)
+
+    return guarded

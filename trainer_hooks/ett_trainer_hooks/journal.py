@@ -1,0 +1,262 @@
+"""The on-disk journal of one process: `<directory>/<writer>-<pid>.jsonl`, one event a line.
+
+Any thread, and a signal handler, may `put` events: that is one append to a re-entrant queue. One
+daemon thread gives them their sequence numbers, writes them with unbuffered appends and sends a
+heartbeat when nothing else was said. A slow disk delays that thread, never the trainer for more
+than a bounded moment; a full disk keeps lines in a bounded memory, then drops and counts. What
+the operating system has taken survives SIGKILL of the process. A forked child inherits a journal
+that is closed, so that no two processes write under one name.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from ett_core.events import Counters, Event, Heartbeat, decode, encode
+from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.identity import Identity
+
+BATCH_LINES = 1000
+SETTLE_S = 0.05
+DISPENSABLE_SHARE = 0.8
+"""Events that nobody waits for are dropped from this fill of the buffer on."""
+
+_living: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+class _Record(NamedTuple):
+    kind: Callable[..., Event]
+    time: float
+    identity: Identity
+    fields: dict[str, Any]
+
+
+class Journal:
+    """Writes the events of one process; see the module for who may call what.
+
+    `identity` stamps the events put from now on and may be replaced (the launcher follows the
+    attempts of its job). `dropped` counts events that were lost to a full buffer or that no
+    reader would accept.
+    """
+
+    def __init__(  # noqa: PLR0913 - the world is injected
+        self,
+        path: Path,
+        identity: Identity,
+        *,
+        clock: Clock,
+        guard: Guard | None = None,
+        limit: int = 10_000,
+        heartbeat_s: float = 10.0,
+        retry_s: float = 0.5,
+        write: Callable[[int, bytes], int] = os.write,
+    ) -> None:
+        self.path = path
+        self.identity = identity
+        self.dropped = 0
+        self._clock = clock
+        self._guard = guard or Guard()
+        self._limit = limit
+        self._heartbeat_s = heartbeat_s
+        self._retry_s = retry_s
+        self._write = write
+        self._queue: SimpleQueue[_Record | threading.Lock | None] = SimpleQueue()
+        self._seq = 0
+        self._rest = b""
+        self._fd: int | None = None
+        self._open = True
+        self._stopping = False
+        self._lagging = False
+        self._thread = threading.Thread(target=self._run, name="ett-journal", daemon=True)
+        self._thread.start()
+        _living.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Events put now are written."""
+        return self._open
+
+    def put(self, kind: Callable[..., Event], at: float, *, urgent: bool = False, **fields: Any) -> None:  # noqa: ANN401
+        """Append an event of `kind` at Unix seconds `at`.
+
+        An urgent one is on its way to the disk when this returns, at the cost of at most 50 ms;
+        while the disk is known to lag, nobody waits.
+        """
+        if not self._open:
+            return
+        if self._queue.qsize() >= self._limit * (1.0 if urgent else DISPENSABLE_SHARE):
+            self.dropped += 1
+            self._guard.say_once("full", "journal buffer is full; events are dropped, training goes on")
+            return
+        self._queue.put(_Record(kind, at, self.identity, fields))
+        if urgent and not self._lagging:
+            self._lagging = not self.flush(SETTLE_S)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything put so far is written; False where that took too long."""
+        if not self._open or not self._thread.is_alive():
+            return not self._queue.qsize()
+        mark = threading.Lock()
+        mark.acquire()
+        self._queue.put(mark)
+        return mark.acquire(timeout=timeout_s)
+
+    def close(self, timeout_s: float = 1.0) -> bool:
+        """Write what is left and stop; False where something could not be written in time."""
+        if not self._open:
+            return True
+        if self.dropped:
+            lost = {"hooks.dropped_events": float(self.dropped)}
+            self._queue.put(_Record(Counters, self._clock.now(), self.identity, {"values": lost}))
+        written = self.flush(timeout_s)
+        self._open = False
+        self._stopping = True
+        self._queue.put(None)
+        self._thread.join(timeout_s if written else 0.0)
+        if not written:
+            self._guard.say_once("lost", f"{self.path}: the last events could not be written")
+        return written
+
+    def abandon(self) -> None:
+        """Forget everything: this is a forked child, and the parent is the writer."""
+        self._open = False
+        self._queue = SimpleQueue()
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._guard.call(self._round)
+        self._guard.call(self._shut)
+
+    def _round(self) -> None:
+        if self._rest and not self._push(b""):
+            time.sleep(self._retry_s)
+            return
+        records, marks = self._drain()
+        self._clock.reanchor()
+        if not records and not marks and not self._stopping:
+            records = [_Record(Heartbeat, self._clock.now(), self.identity, {})]
+        if self._push(b"".join(map(self._line, records))):
+            self._lagging = False
+            for mark in marks:
+                mark.release()
+
+    def _drain(self) -> tuple[list[_Record], list[threading.Lock]]:
+        """What lies in the queue, at the latest when a heartbeat is due."""
+        records: list[_Record] = []
+        marks: list[threading.Lock] = []
+        try:
+            item = self._queue.get(timeout=self._heartbeat_s)
+            while True:
+                if isinstance(item, _Record):
+                    records.append(item)
+                elif item is not None:
+                    marks.append(item)
+                if len(records) >= BATCH_LINES:
+                    break
+                item = self._queue.get_nowait()
+        except Empty:
+            pass
+        return records, marks
+
+    def _line(self, record: _Record) -> bytes:
+        """The line of an event, empty (and counted) where no reader would accept it."""
+        line = self._guard.call(self._encoded, record)
+        if line is None:
+            self.dropped += 1
+            return b""
+        self._seq += 1
+        return line
+
+    def _encoded(self, record: _Record) -> bytes:
+        who = record.identity
+        line = encode(
+            record.kind(
+                job_id=who.job_id,
+                writer=who.writer,
+                seq=self._seq,
+                attempt=who.attempt,
+                rank=who.rank,
+                node=who.node,
+                time=record.time,
+                **record.fields,
+            )
+        )
+        decode(line)
+        return line + b"\n"
+
+    def _push(self, data: bytes) -> bool:
+        """Append to the file; what it does not take is kept for the next attempt."""
+        self._rest += data
+        try:
+            while self._rest:
+                taken = self._write(self._descriptor(), self._rest)
+                self._rest = self._rest[taken:]
+        except OSError as error:
+            self._guard.say_once(
+                "disk", f"{self.path}: {error.strerror}; training goes on, events wait in memory"
+            )
+            return False
+        return True
+
+    def _descriptor(self) -> int:
+        if self._fd is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return self._fd
+
+    def _shut(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+class NullJournal:
+    """Takes everything and keeps nothing: what hooks write to when they are switched off."""
+
+    dropped = 0
+    is_open = False
+
+    def put(self, kind: Callable[..., Event], at: float, *, urgent: bool = False, **fields: Any) -> None:  # noqa: ANN401
+        """Do nothing."""
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002 - the same call as on a journal
+        """Everything is written already."""
+        return True
+
+    def close(self, timeout_s: float = 1.0) -> bool:  # noqa: ARG002 - the same call as on a journal
+        """Nothing is open."""
+        return True
+
+
+def journal_path(directory: Path, writer: str, pid: int) -> Path:
+    """Where a process keeps its journal; the name tells the launcher whom to watch."""
+    return directory / f"{writer}-{pid}.jsonl"
+
+
+def pid_of(path: Path) -> int | None:
+    """The process that writes a journal, from its file name.
+
+    >>> pid_of(Path("/run/journal/00ff00ff00ff00ff-4711.jsonl"))
+    4711
+    """
+    _, _, digits = path.stem.rpartition("-")
+    return int(digits) if digits.isdecimal() else None
+
+
+def _abandon_all() -> None:
+    for journal in list(_living):
+        journal.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,337 @@
+"""The recorder: what a training process says about itself, for one rank.
+
+Phases, steps and `close` are called on the training thread; `durable`, `checkpoint_failed` and
+other single events from any thread. Steps are added up in memory and reported every few seconds,
+before each phase in the loop, and at its end. No method raises, none waits for a disk longer than
+a bounded moment, and with the hooks off (see `Recorder.from_env`) the same calls count steps and
+do nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from ett_core import events
+from ett_trainer_hooks import crash
+from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.facts import FactRecorder
+from ett_trainer_hooks.guard import Guard, hook
+from ett_trainer_hooks.identity import Identity, identity_from_env
+from ett_trainer_hooks.journal import Journal, NullJournal, journal_path
+from ett_trainer_hooks.spans import PhaseSpan, SaveSpan, describe
+from ett_trainer_hooks.steps import StepMeter
+from ett_trainer_hooks.versions import installed_versions
+
+T = TypeVar("T")
+
+MAIN_TRACK = "main"
+REPORT_EVERY_S = 5.0
+OTHERS_REPORT_EVERY_S = 60.0
+LAST_WORDS_S = 1.0
+
+
+class Recorder(FactRecorder):
+    """Records one rank of one attempt.
+
+    Args:
+        identity: who speaks.
+        journal: where events go; a `NullJournal` switches the hooks off.
+        clock: wall and monotonic time.
+        report_every_s: seconds between progress reports of rank 0; other ranks report once a
+            minute, or as seldom as rank 0 where that is less often.
+        guard: counts the faults of the hooks.
+
+    Raises:
+        ValueError: `report_every_s` is not above 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        journal: Journal | NullJournal,
+        clock: Clock | None = None,
+        report_every_s: float = REPORT_EVERY_S,
+        guard: Guard | None = None,
+    ) -> None:
+        if not report_every_s > 0:
+            raise ValueError(f"report_every_s={report_every_s!r} is not above 0 seconds")
+        super().__init__(identity, journal, clock or Clock(), guard or Guard())
+        self._every_s = report_every_s if identity.rank == 0 else max(report_every_s, OTHERS_REPORT_EVERY_S)
+        self._meter = StepMeter()
+        self._resumed_step: int | None = None
+        self._begun = False
+        self._reported_s: float | None = None
+        self._main_depth = 0
+        self._closed = False
+
+    @classmethod
+    def from_env(
+        cls, environ: Mapping[str, str] = os.environ, *, report_every_s: float = REPORT_EVERY_S
+    ) -> Recorder:
+        """The recorder of this process, started; off where the environment does not ask for it.
+
+        Off without `ETT_JOB_ID` or `ETT_JOURNAL_DIR`, with `ETT_DISABLED=1`, or (with one
+        warning) where a setting cannot be understood.
+        """
+        guard = Guard()
+        recorder = None
+        if is_wanted(environ):
+            recorder = guard.call(cls._started, environ, report_every_s, guard)
+        if recorder is None:
+            nobody = Identity(job_id="-", writer="-")
+            return cls(identity=nobody, journal=NullJournal(), report_every_s=report_every_s, guard=guard)
+        return recorder
+
+    @classmethod
+    def _started(cls, environ: Mapping[str, str], report_every_s: float, guard: Guard) -> Recorder:
+        identity = identity_from_env(environ)
+        clock = Clock()
+        path = journal_path(Path(environ["ETT_JOURNAL_DIR"]), identity.writer, os.getpid())
+        journal = Journal(path, identity, clock=clock, guard=guard)
+        recorder = cls(
+            identity=identity, journal=journal, clock=clock, report_every_s=report_every_s, guard=guard
+        )
+        recorder.start(versions=installed_versions())
+        crash.install(recorder)
+        return recorder
+
+    @property
+    def step(self) -> int:
+        """The last completed step, counted from the step that the trainer resumed from."""
+        return self._meter.step
+
+    @hook
+    def start(
+        self,
+        *,
+        versions: Mapping[str, str] | None = None,
+        accelerators: int | None = None,
+        accelerator_type: str | None = None,
+        config_hash: str = "",
+    ) -> None:
+        """This attempt exists. `from_env` has said so; call it again to add what it could not know."""
+        who = self.identity
+        self._emit(
+            events.AttemptStart,
+            urgent=True,
+            world_size=who.world_size,
+            accelerators=who.accelerators if accelerators is None else int(accelerators),
+            accelerator_type=who.accelerator_type if accelerator_type is None else accelerator_type,
+            process_started_at=who.process_started_at,
+            allocated_at=who.allocated_at,
+            labels=who.labels,
+            versions=dict(versions or {}),
+            config_hash=config_hash,
+        )
+
+    def phase(self, name: str, *, track: str = "main", step: int | None = None) -> PhaseSpan:
+        """A named piece of work, as context manager or decorator.
+
+        `track` names the thread of work; give side threads a track of their own.
+        """
+        return PhaseSpan(self, name, track=track, step=step)
+
+    def checkpoint(self, step: int, mode: str = "sync") -> SaveSpan:
+        """The saving of `step` while the trainer waits; set `bytes` and the like on the span."""
+        return SaveSpan(self, step, mode)
+
+    @hook
+    def resumed(self, step: int) -> None:
+        """Training continues after `step` (0: from scratch)."""
+        self._resumed_step = int(step)
+        self._meter.step = int(step)
+
+    def batches(self, loader: Iterable[T], *, samples: float | Callable[[T], float] = 0) -> Iterator[T]:
+        """The batches of `loader`; asking for the next one completes a step.
+
+        A loop that is left by `break` completes its last step too. `samples` is the number of
+        samples of a batch, or a function that tells it.
+        """
+        monotonic = self._clock.monotonic
+        asked_s = monotonic()
+        try:
+            for batch in loader:
+                self._step_begins(asked_s, batch, samples)
+                yield batch
+                asked_s = monotonic()
+                self._step_completed(asked_s)
+        finally:
+            self._loop_left(asked_s)
+
+    @hook
+    def first_batch(self) -> None:
+        """The first step begins now, in a loop that counts its steps with `step_done`."""
+        now_s = self._clock.monotonic()
+        if not self._begun:
+            self._announce_loop(now_s)
+        self._meter.begin(now_s)
+
+    @hook
+    def step_done(self, samples: float = 0, data_wait_s: float = 0.0) -> None:
+        """A step of `samples` samples is complete; `data_wait_s` of it was spent waiting for data."""
+        now_s = self._clock.monotonic()
+        if not self._begun:
+            self._announce_loop(now_s)
+        self._meter.finish(now_s, samples=float(samples), wait_s=data_wait_s)
+        self._report_if_due(now_s)
+
+    @hook
+    def failure(
+        self,
+        error: BaseException | None = None,
+        *,
+        message: str | None = None,
+        signal: int | None = None,
+        exit_code: int | None = None,
+    ) -> None:
+        """Something ended this rank: an exception, a signal or an exit code."""
+        self._report()
+        name = None if error is None else type(error).__name__
+        text = message if error is None else describe(error)
+        self._emit(
+            events.Failure, urgent=True, exception=name, message=text, signal=signal, exit_code=exit_code
+        )
+
+    @hook
+    def close(self, status: str = "succeeded", exit_code: int | None = None) -> None:
+        """This attempt is over for this rank; only the first call counts.
+
+        `status` is `succeeded`, `failed`, `preempted`, `cancelled` or `timed_out`.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._report()
+        self._emit(events.AttemptEnd, urgent=True, status=status, exit_code=exit_code)
+        self._journal.close(LAST_WORDS_S)
+
+    def flush(self, timeout_s: float = LAST_WORDS_S) -> None:
+        """Report what is known and wait, for at most `timeout_s`, until it is written."""
+        self._report()
+        self._journal.flush(timeout_s)
+
+    def phase_began(self, span: PhaseSpan) -> float | None:
+        """Called by a span; returns monotonic seconds, None where it could not be noted."""
+        return self.guard.call(self._phase_began, span)
+
+    def phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float | None:
+        """Called by a span; returns its length in seconds."""
+        return self.guard.call(self._phase_ended, span, began_s, error)
+
+    @hook
+    def save_ended(self, span: SaveSpan) -> None:
+        """Called by the span of a checkpoint once its phase is closed."""
+        self._emit(
+            events.Checkpoint,
+            urgent=True,
+            step=int(span.saved_step),
+            mode=span.mode,
+            wait_previous_s=span.wait_previous_s,
+            blocking_s=span.blocking_s,
+            staging_s=span.staging_s,
+            upload_s=span.upload_s,
+            bytes=None if span.bytes is None else int(span.bytes),
+        )
+
+    def _phase_began(self, span: PhaseSpan) -> float:
+        now_s = self._clock.monotonic()
+        if span.track == MAIN_TRACK:
+            if isinstance(span, SaveSpan) and span.saved_step == self._meter.step + 1:
+                self._meter.complete(now_s)
+            self._report()
+            self._main_depth += 1
+        self._emit(
+            events.PhaseBegin,
+            at=self._clock.wall_at(now_s),
+            urgent=True,
+            phase=span.name,
+            track=span.track,
+            step=span.step,
+        )
+        return now_s
+
+    def _phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float:
+        now_s = self._clock.monotonic()
+        if span.track == MAIN_TRACK:
+            self._main_depth -= 1
+            if self._main_depth == 0:
+                self._meter.away(now_s - began_s)
+        if span.resumed_step is not None:
+            self.resumed(span.resumed_step)
+        self._emit(
+            events.PhaseEnd,
+            at=self._clock.wall_at(now_s),
+            urgent=True,
+            phase=span.name,
+            track=span.track,
+            step=span.step,
+            resumed_step=span.resumed_step,
+            error=None if error is None else describe(error),
+        )
+        return now_s - began_s
+
+    def _step_begins(self, asked_s: float, batch: T, samples: float | Callable[[T], float]) -> None:
+        self.guard.call(self._begin_step, asked_s, batch, samples)
+
+    def _begin_step(self, asked_s: float, batch: T, samples: float | Callable[[T], float]) -> None:
+        now_s = self._clock.monotonic()
+        if self._begun:
+            self._meter.wait(now_s - asked_s)
+        else:
+            self._announce_loop(now_s)
+        self._meter.begin(now_s)
+        self._meter.in_hand = float(samples(batch) if callable(samples) else samples)
+
+    @hook
+    def _step_completed(self, now_s: float) -> None:
+        if self._meter.complete(now_s) or self._meter.steps:
+            self._report_if_due(now_s)
+
+    @hook
+    def _loop_left(self, asked_s: float) -> None:
+        """The loop is over: by exhaustion, by `break` with a batch in hand, or by an exception."""
+        now_s = self._clock.monotonic()
+        if not self._meter.complete(now_s) and self._begun:
+            self._meter.wait(now_s - asked_s)
+        self._report()
+
+    def _announce_loop(self, now_s: float) -> None:
+        self._begun = True
+        self._emit(events.FirstBatch, at=self._clock.wall_at(now_s), urgent=True, step=self._resumed_step)
+
+    def _report_if_due(self, now_s: float) -> None:
+        if self._reported_s is None or now_s - self._reported_s >= self._every_s:
+            self._report()
+
+    def _report(self) -> None:
+        """Report the steps since the last report, as of the end of the last of them."""
+        now_s = self._clock.monotonic()
+        first = self._reported_s is None
+        tally = self._meter.take(now_s)
+        if tally is None or (first and not tally.steps):
+            return
+        self._reported_s = now_s
+        self._emit(
+            events.Progress,
+            at=self._clock.wall_at(tally.done_s),
+            urgent=True,
+            step=tally.step,
+            steps=tally.steps,
+            samples=tally.samples,
+            data_wait_s=tally.data_wait_s,
+            step_seconds=events.StepSeconds(count=tally.steps, sum=tally.sum_s, max=tally.max_s),
+        )
+
+
+def is_wanted(environ: Mapping[str, str]) -> bool:
+    """The environment asks for hooks.
+
+    >>> is_wanted({"ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": "/run/j"}), is_wanted({"ETT_JOB_ID": "j"})
+    (True, False)
+    """
+    asked = environ.get("ETT_JOB_ID") and environ.get("ETT_JOURNAL_DIR")
+    return bool(asked) and environ.get("ETT_DISABLED", "") != "1"

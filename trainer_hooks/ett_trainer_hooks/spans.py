@@ -1,0 +1,97 @@
+"""Spans: one object that is context manager and decorator and always closes.
+
+A span belongs to the thread that enters it. Its calls into the recorder never raise; what the
+work itself raises passes through untouched and is noted on the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from ett_trainer_hooks.recorder import Recorder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class PhaseSpan:
+    """A named piece of work. Set `resumed_step` inside where it found out the step to resume from."""
+
+    def __init__(
+        self, recorder: Recorder, name: str, *, track: str = "main", step: int | None = None
+    ) -> None:
+        self.name = name
+        self.track = track
+        self.step = step
+        self.resumed_step: int | None = None
+        self.blocking_s = 0.0
+        self._recorder = recorder
+        self._began_s: float | None = None
+
+    def __enter__(self) -> PhaseSpan:  # noqa: PYI034 - Self is younger than Python 3.10
+        """Begin."""
+        self._began_s = self._recorder.phase_began(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End, with what the work raised, if anything."""
+        if self._began_s is not None:
+            self.blocking_s = self._recorder.phase_ended(self, self._began_s, error) or 0.0
+        self._began_s = None
+
+    def __call__(self, work: Callable[P, R]) -> Callable[P, R]:
+        """Decorate a function: each call of it is a span of its own."""
+
+        @wraps(work)
+        def spanned(*args: P.args, **kwargs: P.kwargs) -> R:
+            with PhaseSpan(self._recorder, self.name, track=self.track, step=self.step):
+                return work(*args, **kwargs)
+
+        return spanned
+
+
+class SaveSpan(PhaseSpan):
+    """A save that the trainer waits for; set what is known about it before the end.
+
+    `bytes` written, `wait_previous_s` waiting for the save before, `staging_s` copying to host
+    memory, `upload_s` moving it to storage.
+    """
+
+    def __init__(self, recorder: Recorder, step: int, mode: str) -> None:
+        super().__init__(recorder, "checkpoint", step=step)
+        self.saved_step = step
+        self.mode = mode
+        self.bytes: int | None = None
+        self.wait_previous_s = 0.0
+        self.staging_s: float | None = None
+        self.upload_s: float | None = None
+
+    def __enter__(self) -> SaveSpan:  # noqa: PYI034 - Self is younger than Python 3.10
+        """Begin."""
+        super().__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End, with what the work raised, if anything."""
+        super().__exit__(kind, error, trace)
+        self._recorder.save_ended(self)
+        if error is not None:
+            self._recorder.checkpoint_failed(self.saved_step, describe(error), mode=self.mode)
+
+
+def describe(error: BaseException, limit: int = 4000) -> str:
+    """Type and message of an exception, cut to `limit` characters.
+
+    >>> describe(ValueError("no such table"))
+    'ValueError: no such table'
+    """
+    text = str(error)
+    return (f"{type(error).__name__}: {text}" if text else type(error).__name__)[:limit]

@@ -1,0 +1,116 @@
+"""Adds up steps between two reports: pure arithmetic on readings of the monotonic clock.
+
+Used by the training thread only. A step runs from the moment its batch is there to the moment
+the next is asked for; phases inside it (a checkpoint, an evaluation) are taken off.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What happened since the previous report. `done_s`: monotonic seconds of the last step's end."""
+
+    step: int
+    steps: int
+    samples: float
+    data_wait_s: float
+    sum_s: float
+    max_s: float
+    done_s: float
+
+
+class StepMeter:
+    """Counts steps and their seconds.
+
+    >>> meter = StepMeter()
+    >>> meter.begin(10.0, samples=32); meter.complete(10.5)
+    True
+    >>> meter.wait(0.25); meter.begin(10.75, samples=32); meter.complete(12.0)
+    True
+    >>> meter.take(12.0)
+    Tally(step=2, steps=2, samples=64.0, data_wait_s=0.25, sum_s=1.75, max_s=1.25, done_s=12.0)
+    """
+
+    __slots__ = (
+        "_away_s",
+        "_began_s",
+        "_done_s",
+        "_max_s",
+        "_sum_s",
+        "_wait_s",
+        "in_hand",
+        "samples",
+        "step",
+        "steps",
+    )
+
+    def __init__(self) -> None:
+        self.step = 0
+        self._began_s: float | None = None
+        self.in_hand = 0.0
+        self._away_s = 0.0
+        self._done_s = 0.0
+        self._clear()
+
+    def _clear(self) -> None:
+        self.steps = 0
+        self.samples = 0.0
+        self._wait_s = 0.0
+        self._sum_s = 0.0
+        self._max_s = 0.0
+
+    def wait(self, seconds: float) -> None:
+        """Time spent waiting for data, which is no part of a step."""
+        self._wait_s += seconds
+
+    def begin(self, now_s: float, samples: float = 0.0) -> None:
+        """A batch is there; its step begins."""
+        self._began_s = now_s
+        self.in_hand = samples
+        self._away_s = 0.0
+
+    def away(self, seconds: float) -> None:
+        """Time within the step that belongs to a phase of its own."""
+        self._away_s += seconds
+
+    def complete(self, now_s: float, *, wait_s: float = 0.0) -> bool:
+        """The step in hand is complete; False where there is none."""
+        if self._began_s is None:
+            return False
+        seconds = max(now_s - self._began_s - self._away_s - wait_s, 0.0)
+        self._began_s = None
+        self._done_s = now_s
+        self.step += 1
+        self.steps += 1
+        self.samples += self.in_hand
+        self._wait_s += wait_s
+        self._sum_s += seconds
+        self._max_s = max(self._max_s, seconds)
+        return True
+
+    def finish(self, now_s: float, *, samples: float, wait_s: float) -> None:
+        """A step is complete and the next one begins at once (a loop that counts by itself)."""
+        if self._began_s is None:
+            self.begin(now_s)
+        self.in_hand = samples
+        self.complete(now_s, wait_s=wait_s)
+        self.begin(now_s)
+
+    def take(self, now_s: float) -> Tally | None:
+        """The tally since the last call, which starts a new one; None where nothing happened."""
+        if not self.steps and not self._wait_s:
+            return None
+        done_s = self._done_s if self.steps else now_s
+        tally = Tally(
+            step=self.step,
+            steps=self.steps,
+            samples=self.samples,
+            data_wait_s=self._wait_s,
+            sum_s=self._sum_s,
+            max_s=self._max_s,
+            done_s=done_s,
+        )
+        self._clear()
+        return tally
