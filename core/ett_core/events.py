@@ -22,7 +22,7 @@ PROTOCOL_VERSION = 1
 LAUNCHER_RANK = -1
 JOB_ID_PATTERN = re.compile(r"[A-Za-z0-9._:/@-]{1,128}")
 
-UnixSeconds = Annotated[float, msgspec.Meta(gt=0, lt=1e11)]
+UnixSeconds = Annotated[float, msgspec.Meta(gt=0, lt=4e9)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
@@ -233,7 +233,7 @@ class Clock(Event, frozen=True, kw_only=True, gc=False, tag="clock"):
 
     kind: ClassVar[str] = "clock"
     of_writer: Name
-    offset_s: Annotated[float, msgspec.Meta(gt=-1e11, lt=1e11)]
+    offset_s: Annotated[float, msgspec.Meta(gt=-4e9, lt=4e9)]
 
 
 AnyEvent: TypeAlias = Union[  # noqa: UP007 - msgspec needs the union as a run-time value

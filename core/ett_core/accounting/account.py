@@ -32,15 +32,28 @@ class Stretch(msgspec.Struct, frozen=True, gc=False):
         >>> Stretch(0, 10, 0, (("data_wait", 4), ("training", 6))).until(5)
         {'data_wait': 2, 'training': 3}
         """
-        passed = min(max(at_ns - self.start_ns, 0), self.end_ns - self.start_ns)
         length = self.end_ns - self.start_ns
+        passed = min(max(at_ns - self.start_ns, 0), length)
         amounts: dict[str, int] = {}
-        left = passed
-        for component, share in self.shares[:-1]:
-            amounts[component] = share * passed // length if length else 0
-            left -= amounts[component]
-        amounts[self.shares[-1][0]] = left
+        shared, given = 0, 0
+        for component, share in self.shares:
+            shared += share
+            upto = shared * passed // length if length else 0
+            amounts[component] = upto - given
+            given = upto
         return amounts
+
+    def cut(self, low_ns: int, high_ns: int) -> Stretch:
+        """The part of the stretch between two moments.
+
+        >>> Stretch(0, 10, 0, (("data_wait", 4), ("training", 6))).cut(5, 20)
+        Stretch(start_ns=5, end_ns=10, attempt=0, shares=(('data_wait', 2), ('training', 3)))
+        """
+        if low_ns <= self.start_ns and high_ns >= self.end_ns:
+            return self
+        before, after = self.until(low_ns), self.until(high_ns)
+        shares = tuple((c, after[c] - before[c]) for c in after if after[c] != before[c])
+        return Stretch(max(low_ns, self.start_ns), min(high_ns, self.end_ns), self.attempt, shares)
 
 
 class FailureAccount(msgspec.Struct, frozen=True):
@@ -117,8 +130,8 @@ class JobAccount(msgspec.Struct, frozen=True):
     """The weakest evidence of any fallback (`unknown`, `durable`, `reported`); None without one."""
     not_saved: bool
     """True where a job ended by decision and training after its last checkpoint was kept."""
-    unsaved_exposure_s: float
-    """Training that would be lost if the job died at `as_of`."""
+    unsaved_exposure_s: float | None
+    """Training that would be lost if the job died at `as_of`; None where no checkpoint was spoken of."""
     last_progress_at: float | None
     last_event_at: float
     step: int | None
@@ -149,7 +162,7 @@ def ett_percent(components: Mapping[str, float]) -> float | None:
     return 100.0 * components.get(TRAINING, 0.0) / total
 
 
-def inseconds(amounts_ns: Mapping[str, int]) -> dict[str, float]:
+def in_seconds(amounts_ns: Mapping[str, int]) -> dict[str, float]:
     """Seconds by component in display order, from nanoseconds, without those that are zero."""
     return {c: seconds(amounts_ns[c]) for c in COMPONENTS if amounts_ns.get(c)}
 

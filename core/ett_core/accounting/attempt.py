@@ -1,0 +1,337 @@
+"""One attempt, folded in the order of its events.
+
+The events of an attempt are consumed once each, by ascending time; the fold can be marked and
+taken back to a mark, which is how late events find their place. After something that may have
+ended the attempt, events are held back: if the leader then goes on training, the end was one of
+a single rank and they are consumed after all; else they are what its processes said after the
+end, and count for nothing but the teardown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ett_core.accounting.account import nanoseconds
+from ett_core.accounting.loop import Loop, LoopMark
+from ett_core.accounting.rank import Rank, RankMark
+from ett_core.accounting.settings import Settings
+from ett_core.events import (
+    AttemptEnd,
+    AttemptStart,
+    Checkpoint,
+    CheckpointDurable,
+    CheckpointFailed,
+    Event,
+    Failure,
+    FirstBatch,
+    PhaseBegin,
+    PhaseEnd,
+    Progress,
+)
+
+SUCCEEDED = "succeeded"
+BY_DECISION = ("cancelled", "timed_out")
+
+
+class Ender(NamedTuple):
+    """What may have ended an attempt, and when."""
+
+    at_ns: int
+    event: Failure | AttemptEnd
+
+
+class AttemptMark(NamedTuple):
+    """A point in an `Attempt` to come back to."""
+
+    values: tuple[Any, ...]
+    held_back: list[tuple[int, Event]]
+    resumed: dict[int, int]
+    durable: dict[int, int]
+    loop: tuple[Loop, LoopMark] | None
+    ranks: dict[int, tuple[Rank, RankMark]]
+
+
+class Attempt:
+    """State of the fold of one attempt. Times are nanoseconds, corrected for clock offsets."""
+
+    _VALUES = (
+        "first_ns",
+        "last_ns",
+        "start_ns",
+        "allocated_ns",
+        "leader",
+        "reached_step",
+        "checkpoint_spoken_ns",
+        "succeeded_ns",
+        "ender",
+        "teardown_ns",
+        "survived",
+        "observed",
+        "rank_started",
+        "info",
+        "last_progress_ns",
+        "_lead_report_ns",
+    )
+
+    def __init__(self, number: int, settings: Settings) -> None:
+        self.number = number
+        self.version = 0
+        """Grows with every change; what was computed of an older version may be wrong."""
+        self.kept: tuple[Any, dict[str, int]] | None = None
+        """Totals computed of one version, for whoever asks again."""
+        self._settings = settings
+        self.first_ns: int | None = None
+        self.last_ns = 0
+        self.start_ns: int | None = None
+        self.allocated_ns: int | None = None
+        self.ranks: dict[int, Rank] = {}
+        self.leader: int | None = None
+        self.loop: Loop | None = None
+        self.resumed: dict[int, int] = {}
+        self.durable: dict[int, int] = {}
+        self.reached_step: int | None = None
+        self.checkpoint_spoken_ns: int | None = None
+        self.succeeded_ns: int | None = None
+        self.ender: Ender | None = None
+        self.teardown_ns: int | None = None
+        self.survived = 0
+        self.observed = False
+        self.rank_started = False
+        self.info: AttemptStart | None = None
+        self.last_progress_ns: int | None = None
+        self._held_back: list[tuple[int, Event]] = []
+        self._lead_report_ns = 0
+
+    @property
+    def stall_floor_ns(self) -> int:
+        """How long a silence may be while nothing is known of the length of a step."""
+        return nanoseconds(self._settings.stall_after_s)
+
+    # -- consuming ---------------------------------------------------------------------------
+
+    def consume(self, at_ns: int, event: Event) -> None:
+        """Fold the next event, which is not earlier than any before it."""
+        if self.first_ns is None:
+            self.first_ns = at_ns
+        self.last_ns = at_ns
+        self.version += 1
+        if self.ender is not None and at_ns > self.ender.at_ns:
+            self._hold_back(at_ns, event)
+        else:
+            self._take(at_ns, event)
+
+    def _take(self, at_ns: int, event: Event) -> None:
+        if event.rank >= 0 and event.rank not in self.ranks:
+            self.ranks[event.rank] = Rank()
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(self, at_ns, event)
+
+    def _hold_back(self, at_ns: int, event: Event) -> None:
+        self._held_back.append((at_ns, event))
+        if isinstance(event, AttemptEnd):
+            self.teardown_ns = at_ns
+        elif isinstance(event, Progress) and event.rank >= 0:
+            self._reported_after_end(at_ns, event)
+
+    def _reported_after_end(self, at_ns: int, report: Progress) -> None:
+        """Training survived if the leader reports new steps, all of them after the end."""
+        assert self.ender is not None  # noqa: S101 - only called while held back
+        if self.leader is not None and report.rank > self.leader:
+            return
+        if report.rank == self.leader:
+            begin_ns = max(self._lead_report_ns, self.loop.prev_ns if self.loop else 0)
+            self._lead_report_ns = at_ns
+        else:
+            begin_ns = self._loop_begin_if_taken(at_ns, report)
+        if report.steps and begin_ns >= self.ender.at_ns:
+            self._go_on()
+
+    def _loop_begin_if_taken(self, at_ns: int, report: Progress) -> int:
+        """When the loop would begin if `report`, held back last, were its first."""
+        mark = self.mark()
+        self._go_on()
+        taken = self.loop_begin()[0] if self.leader == report.rank else None
+        self.restore(mark)
+        return at_ns if taken is None else taken
+
+    def _go_on(self) -> None:
+        held_back, self._held_back = self._held_back, []
+        self.ender, self.teardown_ns, self._lead_report_ns = None, None, 0
+        self.survived += 1
+        for at_ns, event in held_back:
+            self.consume(at_ns, event)
+
+    def _on_start(self, at_ns: int, event: AttemptStart) -> None:
+        started_ns = at_ns if event.process_started_at is None else self._corrected(at_ns, event)
+        self.start_ns = started_ns if self.start_ns is None else min(self.start_ns, started_ns)
+        if event.allocated_at is not None:
+            allocated_ns = nanoseconds(event.allocated_at)
+            known = self.allocated_ns
+            self.allocated_ns = allocated_ns if known is None else min(known, allocated_ns)
+        if event.resumed_step is not None:
+            self.resumed[event.rank] = event.resumed_step
+        if event.rank >= 0:
+            self.rank_started = True
+        self.info = event
+
+    @staticmethod
+    def _corrected(at_ns: int, event: AttemptStart) -> int:
+        """Start of the process on the corrected clock; nobody starts after speaking."""
+        before_ns = nanoseconds(event.time) - nanoseconds(event.process_started_at or event.time)
+        return at_ns - max(before_ns, 0)
+
+    def _on_phase_begin(self, at_ns: int, event: PhaseBegin) -> None:
+        if event.rank < 0:
+            return
+        self.observed = True
+        self.ranks[event.rank].begin_phase(at_ns, event.phase, event.track)
+        if event.phase == "checkpoint":
+            self._checkpoint_spoken(at_ns)
+
+    def _on_phase_end(self, at_ns: int, event: PhaseEnd) -> None:
+        if event.resumed_step is not None:
+            self.resumed[event.rank] = event.resumed_step
+        if event.rank < 0:
+            return
+        self.observed = True
+        self.ranks[event.rank].end_phase(at_ns, event.phase, event.track)
+
+    def _on_first_batch(self, at_ns: int, event: FirstBatch) -> None:
+        if event.rank < 0:
+            return
+        self.observed = True
+        self.ranks[event.rank].first_batch(at_ns, event.step)
+
+    def _on_progress(self, at_ns: int, event: Progress) -> None:
+        if event.rank < 0:
+            return
+        rank = self.ranks[event.rank]
+        if event.rank == self.leader and self.loop is not None:
+            if self.succeeded_ns is not None and event.steps and self.loop.prev_ns >= self.succeeded_ns:
+                self.succeeded_ns = None
+            self.loop.report(at_ns, event, rank.loop_phases())
+        elif self.leader is None or event.rank < self.leader:
+            self.leader = event.rank
+            self.loop = Loop(self._settings, at_ns, event)
+            self.observed = True
+        rank.reported(at_ns)
+        self.last_progress_ns = at_ns
+        self._reached(event.step)
+
+    def _on_checkpoint(self, at_ns: int, event: Checkpoint | CheckpointFailed) -> None:
+        del event
+        self._checkpoint_spoken(at_ns)
+
+    def _on_durable(self, at_ns: int, event: CheckpointDurable) -> None:
+        self._checkpoint_spoken(at_ns)
+        self.durable.setdefault(event.step, at_ns)
+        self._reached(event.step)
+
+    def _on_failure(self, at_ns: int, event: Failure) -> None:
+        if self.ender is None:
+            self.ender = Ender(at_ns, event)
+
+    def _on_end(self, at_ns: int, event: AttemptEnd) -> None:
+        self.teardown_ns = at_ns
+        if event.status == SUCCEEDED:
+            self.succeeded_ns = at_ns
+        elif self.ender is None:
+            self.ender = Ender(at_ns, event)
+
+    def _checkpoint_spoken(self, at_ns: int) -> None:
+        if self.checkpoint_spoken_ns is None:
+            self.checkpoint_spoken_ns = at_ns
+
+    def _reached(self, step: int) -> None:
+        if self.reached_step is None or step > self.reached_step:
+            self.reached_step = step
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def loop_begin(self) -> tuple[int | None, int | None]:
+        """When the loop began, None while it has not, and the rank that decided it."""
+        if self.loop is None:
+            return self._loop_begin_unreported()
+        begun = {
+            number: rank.begun_ns() for number, rank in self.ranks.items() if rank.first_batch_ns is not None
+        }
+        if not begun:
+            return self.loop.first_ns, self.leader
+        last = max(float("inf") if at is None else at for at in begun.values())
+        critical = min(number for number, at in begun.items() if (float("inf") if at is None else at) == last)
+        at_ns = begun[critical]
+        return (self.loop.first_ns if at_ns is None else min(at_ns, self.loop.first_ns)), critical
+
+    def _loop_begin_unreported(self) -> tuple[int | None, int | None]:
+        last_ns, critical = None, None
+        for number in sorted(self.ranks):
+            begun_ns = self.ranks[number].begun_ns()
+            if begun_ns is None:
+                return None, number
+            if last_ns is None or begun_ns > last_ns:
+                last_ns, critical = begun_ns, number
+        return last_ns, critical
+
+    def follow_rank(self) -> int | None:
+        """The rank whose main track the loop follows: the leader, else the lowest."""
+        return self.leader if self.leader is not None else min(self.ranks, default=None)
+
+    def declared_step(self) -> int | None:
+        """The step that this attempt says it continues from, by its lowest rank that says one."""
+        if self.resumed:
+            return self.resumed[min(self.resumed)]
+        steps = {n: r.first_batch_step for n, r in self.ranks.items() if r.first_batch_step is not None}
+        return steps[min(steps)] if steps else None
+
+    def open_phase(self) -> tuple[str, int] | None:
+        """Innermost phase open on the followed main track in the loop, and since when."""
+        follow = self.follow_rank()
+        if follow is None:
+            return None
+        opened = [p for p in self.ranks[follow].loop_phases() if p.end_ns is None and p.track == "main"]
+        return (opened[-1].phase, opened[-1].begin_ns) if opened else None
+
+    # -- going back --------------------------------------------------------------------------
+
+    def mark(self) -> AttemptMark:
+        """What `restore` needs to come back to this point."""
+        return AttemptMark(
+            tuple(getattr(self, name) for name in self._VALUES),
+            list(self._held_back),
+            dict(self.resumed),
+            dict(self.durable),
+            None if self.loop is None else (self.loop, self.loop.mark()),
+            {number: (rank, rank.mark()) for number, rank in self.ranks.items()},
+        )
+
+    def restore(self, mark: AttemptMark) -> None:
+        """Forget every event consumed after `mark`."""
+        self.version += 1
+        for name, value in zip(self._VALUES, mark.values, strict=True):
+            setattr(self, name, value)
+        self._held_back = list(mark.held_back)
+        self.resumed, self.durable = dict(mark.resumed), dict(mark.durable)
+        self.loop = None
+        if mark.loop is not None:
+            self.loop, loop_mark = mark.loop
+            self.loop.restore(loop_mark)
+        self.ranks = {}
+        for number, (rank, rank_mark) in mark.ranks.items():
+            rank.restore(rank_mark)
+            self.ranks[number] = rank
+
+
+_HANDLERS: Mapping[type[Event], Callable[[Any, int, Any], None]] = {
+    AttemptStart: Attempt._on_start,  # noqa: SLF001 - the table belongs to the class
+    PhaseBegin: Attempt._on_phase_begin,  # noqa: SLF001
+    PhaseEnd: Attempt._on_phase_end,  # noqa: SLF001
+    FirstBatch: Attempt._on_first_batch,  # noqa: SLF001
+    Progress: Attempt._on_progress,  # noqa: SLF001
+    Checkpoint: Attempt._on_checkpoint,  # noqa: SLF001
+    CheckpointFailed: Attempt._on_checkpoint,  # noqa: SLF001
+    CheckpointDurable: Attempt._on_durable,  # noqa: SLF001
+    Failure: Attempt._on_failure,  # noqa: SLF001
+    AttemptEnd: Attempt._on_end,  # noqa: SLF001
+}

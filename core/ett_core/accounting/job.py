@@ -1,0 +1,196 @@
+"""The accounting of one job: events in, in any order; the partition of its time out.
+
+`JobFold` is used by one thread at a time. It keeps what it needs to go on (state a rank, one
+row a report, the last two minutes of events), and asks the history for the rest when something
+comes later than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
+from ett_core.accounting.lane import Lane
+from ett_core.accounting.layout import JobEnded, Layout, lay_out
+from ett_core.accounting.report import Chain, account_of
+from ett_core.accounting.settings import Settings
+from ett_core.events import Clock, Event, JobEnd, encode
+from ett_core.sequences import Sequences
+
+CLOCK_TOLERANCE_S = 2.0
+History = Callable[[], Iterable[Event]]
+"""Gives every event of the job that was ever added, in any order, repeats allowed."""
+
+
+class JobFold:
+    """The streaming fold of one job."""
+
+    def __init__(
+        self, job_id: str, *, settings: Settings = Settings(), history: History | None = None
+    ) -> None:
+        """Start with no events.
+
+        Args:
+            job_id: the job whose events will be added.
+            settings: limits of the accounting.
+            history: where all events can be read again; None keeps them in memory.
+        """
+        self.job_id = job_id
+        self._settings = settings
+        self._kept: list[Event] | None = [] if history is None else None
+        self._history: History = history if history is not None else self._from_memory
+        self._sequences: dict[str, Sequences] = {}
+        self._lanes: dict[int, Lane] = {}
+        self._job_ends: list[JobEnded] = []
+        self._clocks: dict[str, Clock] = {}
+        self._offsets: dict[str, int] = {}
+        self._conflict = False
+
+    def _from_memory(self) -> Iterable[Event]:
+        assert self._kept is not None  # noqa: S101 - this is the history only where events are kept
+        return self._kept
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take in events of this job, in any order; repeats change nothing.
+
+        Raises:
+            ValueError: an event is of another job.
+        """
+        sequences, lanes, offsets = self._sequences, self._lanes, self._offsets
+        for event in events:
+            if event.job_id != self.job_id:
+                raise ValueError(f"event of job {event.job_id!r} added to job {self.job_id!r}")
+            known = sequences.get(event.writer)
+            if known is None:
+                known = sequences[event.writer] = Sequences()
+            if known.add(event.seq):
+                if self._kept is not None:
+                    self._kept.append(event)
+                kind = type(event)
+                if kind is Clock or kind is JobEnd:
+                    self._add_about_job(event)
+                    continue
+                lane = lanes.get(event.attempt)
+                if lane is None:
+                    lane = lanes[event.attempt] = Lane(event.attempt, self._settings)
+                lane.add(round(event.time * NS) - offsets.get(event.writer, 0), event)
+            elif self._conflict or not self._is_repeat(event):
+                if self._kept is not None:
+                    self._kept.append(event)
+                self._conflict = True
+
+    def _is_repeat(self, event: Event) -> bool:
+        """Whether a known key came with a content that is known to be the same."""
+        lane = self._lanes.get(event.attempt)
+        return lane is not None and lane.holds(self._place(event), event)
+
+    def _place(self, event: Event) -> int:
+        """Time of an event on the corrected clock, in nanoseconds."""
+        return nanoseconds(event.time) - self._offsets.get(event.writer, 0)
+
+    def _add_about_job(self, event: Event) -> None:
+        if isinstance(event, JobEnd):
+            self._job_ends.append(JobEnded(self._place(event), event.writer, event.seq, event.status))
+        elif isinstance(event, Clock):
+            before = self._clocks.get(event.of_writer)
+            if before is None or _order(before) < _order(event):
+                self._clocks[event.of_writer] = event
+                self._correct(event)
+
+    def _correct(self, clock: Clock) -> None:
+        """A writer's offset became known or changed: its events have other places now."""
+        offset_ns = nanoseconds(clock.offset_s) if abs(clock.offset_s) > CLOCK_TOLERANCE_S else 0
+        if offset_ns == self._offsets.get(clock.of_writer, 0):
+            return
+        self._offsets[clock.of_writer] = offset_ns
+        for lane in self._lanes.values():
+            lane.stale = lane.stale or lane.has_writer(clock.of_writer)
+        self._conflict = self._conflict or any(end.writer == clock.of_writer for end in self._job_ends)
+
+    def _settle(self) -> None:
+        if self._conflict:
+            self._fold_anew()
+        stale = {number: lane for number, lane in self._lanes.items() if lane.stale}
+        if stale:
+            self._refold(stale, canonical(self._history()))
+        for lane in self._lanes.values():
+            lane.settle()
+            if lane.stale:
+                self._refold({lane.number: lane}, canonical(self._history()))
+
+    def _refold(self, lanes: dict[int, Lane], events: Iterable[Event]) -> None:
+        placed: dict[int, list[tuple[int, Event]]] = {number: [] for number in lanes}
+        for event in events:
+            if event.attempt in placed and not isinstance(event, (Clock, JobEnd)):
+                placed[event.attempt].append((self._place(event), event))
+        for number, members in placed.items():
+            lanes[number].refold(members)
+
+    def _fold_anew(self) -> None:
+        """Fold everything again from the history, with one event a key."""
+        events = canonical(self._history())
+        self._conflict = False
+        self._lanes, self._job_ends, self._clocks, self._offsets = {}, [], {}, {}
+        for event in events:
+            if isinstance(event, Clock):
+                self._add_about_job(event)
+        for event in events:
+            if isinstance(event, JobEnd):
+                self._add_about_job(event)
+            elif not isinstance(event, Clock) and event.attempt not in self._lanes:
+                self._lanes[event.attempt] = Lane(event.attempt, self._settings)
+        self._refold(self._lanes, events)
+
+    def _layout(self, now: float) -> Layout | None:
+        self._settle()
+        attempts = [part for number in sorted(self._lanes) for part in self._lanes[number].parts]
+        if not attempts:
+            return None
+        return lay_out(attempts, self._job_ends, nanoseconds(now), self._settings)
+
+    def _chain(self, now: float) -> Chain | None:
+        layout = self._layout(now)
+        return None if layout is None else Chain.of(layout)
+
+    def account(self, now: float) -> JobAccount | None:
+        """Where the job's time went, as of `now` (Unix seconds); None before its first event."""
+        chain = self._chain(now)
+        return None if chain is None else account_of(self.job_id, now, chain)
+
+    def timeline(self, now: float, begin: float | None = None, end: float | None = None) -> Sequence[Stretch]:
+        """The partition as stretches in time order, between two moments (Unix seconds)."""
+        chain = self._chain(now)
+        if chain is None:
+            return ()
+        begin_ns = None if begin is None else nanoseconds(begin)
+        return list(chain.stretches(begin_ns, None if end is None else nanoseconds(end)))
+
+    def window(self, begin: float, end: float, now: float) -> dict[str, float]:
+        """Seconds by component between two moments (Unix seconds), as known at `now`.
+
+        Adjoining windows add up to the window that they span.
+        """
+        totals: dict[str, int] = {}
+        for stretch in self.timeline(now, begin, end):
+            for component, amount in stretch.shares:
+                totals[component] = totals.get(component, 0) + amount
+        return in_seconds(totals)
+
+
+def canonical(events: Iterable[Event]) -> list[Event]:
+    """One event a key: of different ones the earliest, then the one with the smallest text."""
+    chosen: dict[tuple[str, int], Event] = {}
+    for event in events:
+        key = (event.writer, event.seq)
+        other = chosen.get(key)
+        if other is None or (other != event and _preference(event) < _preference(other)):
+            chosen[key] = event
+    return list(chosen.values())
+
+
+def _preference(event: Event) -> tuple[float, bytes]:
+    return (event.time, encode(event))
+
+
+def _order(event: Event) -> tuple[float, int, int, str, int]:
+    return (event.time, event.attempt, event.rank, event.writer, event.seq)

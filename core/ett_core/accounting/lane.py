@@ -1,0 +1,194 @@
+"""The events of one attempt number, put in order and folded as they come.
+
+Events usually come in order and are folded at once. One that comes late takes the fold back to
+the nearest mark before its place and folds again from there; marks reach back for the late
+window. What comes later still is folded again from the history of the job. A restart that
+forgot to count its attempt shows as a second writer of the lowest rank; the lane then holds two
+attempts, divided at that writer's first event.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ett_core.accounting.account import nanoseconds
+from ett_core.accounting.attempt import Attempt, AttemptMark
+from ett_core.accounting.settings import Settings
+from ett_core.events import Event
+
+MARK_EVERY = 64
+TRIM_AT = 4096
+
+
+class Key(NamedTuple):
+    """The place of an event among those of its attempt."""
+
+    at_ns: int
+    rank: int
+    writer: str
+    seq: int
+
+
+class _Mark(NamedTuple):
+    consumed: int
+    parts: int
+    last: AttemptMark | None
+
+
+class Lane:
+    """One attempt number: its order, its marks and the attempts found in it."""
+
+    def __init__(self, number: int, settings: Settings) -> None:
+        self.number = number
+        self._settings = settings
+        self._window_ns = nanoseconds(settings.late_window_s)
+        self._presence: dict[tuple[int, str], list[int]] = {}
+        self._divided = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self.stale = False
+        """Whether the lane must be folded again from the history."""
+        self.parts: list[Attempt] = []
+        self._keys: list[Key] = []
+        self._events: list[Event] = []
+        self._dropped = 0
+        self._consumed = 0
+        self._trim_at = TRIM_AT
+        self._marks: list[_Mark] = [_Mark(0, 0, None)]
+        self._splits: list[int] = []
+
+    def add(self, at_ns: int, event: Event) -> None:
+        """Put an event in its place and fold it if that is the end."""
+        key = Key(at_ns, event.rank, event.writer, event.seq)
+        self._note_presence(at_ns, event)
+        if self.stale:
+            return
+        keys = self._keys
+        if not keys or key > keys[-1]:
+            keys.append(key)
+            self._events.append(event)
+        elif self._dropped and key < keys[0]:
+            self.stale = True
+            return
+        else:
+            place = bisect_left(keys, key)
+            keys.insert(place, key)
+            self._events.insert(place, event)
+            self._rewind(self._dropped + place)
+        if len(keys) >= self._trim_at:
+            self.settle()
+            self._trim()
+
+    def _note_presence(self, at_ns: int, event: Event) -> None:
+        seen = self._presence.get((event.rank, event.writer))
+        if seen is None:
+            self._presence[event.rank, event.writer] = [at_ns, at_ns]
+            self._divided = self._several_lowest_writers()
+        elif at_ns > seen[1]:
+            seen[1] = at_ns
+        elif at_ns < seen[0]:
+            seen[0] = at_ns
+
+    def _lowest_writers(self) -> list[tuple[int, int]]:
+        ranks = [rank for rank, _ in self._presence if rank >= 0]
+        lowest = min(ranks, default=None)
+        return sorted((first, last) for (rank, _), (first, last) in self._presence.items() if rank == lowest)
+
+    def _several_lowest_writers(self) -> bool:
+        return len(self._lowest_writers()) > 1
+
+    def has_writer(self, writer: str) -> bool:
+        """Whether a writer sent events of this attempt."""
+        return any(name == writer for _, name in self._presence)
+
+    def holds(self, at_ns: int, event: Event) -> bool:
+        """Whether this very event is among those still held in order."""
+        place = bisect_left(self._keys, Key(at_ns, event.rank, event.writer, event.seq))
+        return place < len(self._events) and self._events[place] == event
+
+    def settle(self) -> None:
+        """Fold everything that is in place."""
+        if self.stale:
+            return
+        if self._divided:
+            self._divide()
+            if self.stale:
+                return
+        first = self._consumed - self._dropped
+        splits, parts = self._splits, self.parts
+        due = self._marks[-1].consumed + MARK_EVERY
+        for place in range(first, len(self._keys)):
+            at_ns = self._keys[place].at_ns
+            part = bisect_right(splits, at_ns) if splits else 0
+            while len(parts) <= part:
+                parts.append(Attempt(self.number, self._settings))
+            parts[part].consume(at_ns, self._events[place])
+            self._consumed += 1
+            if self._consumed >= due:
+                self._marks.append(_Mark(self._consumed, len(parts), parts[-1].mark()))
+                due = self._consumed + MARK_EVERY + 4 * len(parts[-1].ranks)
+
+    def _divide(self) -> None:
+        """Find restarts that forgot to count: the lowest rank begins again after its last event."""
+        splits = division_moments(self._lowest_writers())
+        if splits == self._splits:
+            return
+        changed = min(set(splits) ^ set(self._splits))
+        place = bisect_left(self._keys, Key(changed, -1, "", -1))
+        if place == 0 and self._dropped:
+            self.stale = True
+            return
+        self._splits = splits
+        self._rewind(self._dropped + place)
+
+    def _rewind(self, consumed: int) -> None:
+        """Take the fold back to the nearest mark that had consumed no more than this."""
+        if consumed >= self._consumed:
+            return
+        while self._marks[-1].consumed > consumed:
+            self._marks.pop()
+        mark = self._marks[-1]
+        del self.parts[mark.parts :]
+        if mark.last is not None:
+            self.parts[-1].restore(mark.last)
+        self._consumed = mark.consumed
+
+    def _trim(self) -> None:
+        """Let go of events before the late window, and of the marks that they needed."""
+        horizon = Key(self._keys[-1].at_ns - self._window_ns, -1, "", -1)
+        settled = self._dropped + bisect_left(self._keys, horizon)
+        keep = max((i for i, m in enumerate(self._marks) if m.consumed <= settled), default=0)
+        drop = self._marks[keep].consumed - self._dropped
+        del self._marks[:keep], self._keys[:drop], self._events[:drop]
+        self._dropped += drop
+        self._trim_at = max(TRIM_AT, 2 * len(self._keys))
+
+    def refold(self, placed: Iterable[tuple[int, Event]]) -> None:
+        """Fold the lane anew from all its events, in any order, each once, with their times."""
+        ordered = sorted((Key(at, e.rank, e.writer, e.seq), e) for at, e in placed)
+        self._presence = {}
+        self._reset()
+        for key, event in ordered:
+            self._note_presence(key.at_ns, event)
+        self._splits = division_moments(self._lowest_writers()) if self._divided else []
+        for key, event in ordered:
+            self.add(key.at_ns, event)
+        self.settle()
+
+
+def division_moments(writers: Sequence[tuple[int, int]]) -> list[int]:
+    """When a rank began again: each writer's first event that comes after all before had ended.
+
+    `writers` holds the first and last event of each writer, in the order of the first.
+
+    >>> division_moments([(0, 20), (10, 30), (80, 90)])
+    [80]
+    """
+    moments: list[int] = []
+    for index, (first, _) in enumerate(writers):
+        if index and first > max(last for _, last in writers[:index]):
+            moments.append(first)
+    return moments

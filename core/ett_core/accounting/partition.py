@@ -1,0 +1,198 @@
+"""The partition of one attempt's time into components.
+
+Initialisation belongs to the phases of the critical rank, the loop to the reports of the
+leader, the rest to what the end of the attempt makes of it. Times are whole nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ett_core.accounting.account import Stretch
+from ett_core.accounting.attempt import SUCCEEDED
+from ett_core.accounting.layout import Span
+from ett_core.accounting.loop import Loop, Piece, Row, pieces_between
+from ett_core.accounting.phases import MAIN, Phase, close_at, owners
+from ett_core.components import (
+    DATA_WAIT,
+    OTHER,
+    SHUTDOWN,
+    STALLED,
+    TRAINING,
+    UNOBSERVED,
+    UNSAVED_TRAINING,
+    init_component,
+)
+
+Totals = dict[str, int]
+
+
+class Partition(NamedTuple):
+    """One attempt with what it needs to be shared out.
+
+    `threshold` is the highest step whose training survives (None: all of it does);
+    `begin_step` the step the attempt began at, None where unknown.
+    """
+
+    span: Span
+    threshold: int | None
+    begin_step: int | None
+
+    def totals(self) -> Totals:
+        """Nanoseconds by component; together they are the length of the span."""
+        span, loop = self.span, self.span.attempt.loop
+        if loop is None or span.loop_ns is None or not span.observed or loop.prev_ns > span.end_ns:
+            return add_up(self.stretches())
+        totals = add_up(self._init_stretches(span.loop_ns))
+        merge(totals, self._loop_totals(loop, span.loop_ns))
+        merge(totals, add_up(self._tail(loop.prev_ns)))
+        return totals
+
+    def _loop_totals(self, loop: Loop, loop_ns: int) -> Totals:
+        number = self.span.attempt.number
+        totals = add_up(self._first_row(loop, loop_ns).stretches(number, self.threshold))
+        lost = loop.lost_ns(self.threshold)
+        merge(totals, {TRAINING: loop.training_ns - lost, UNSAVED_TRAINING: lost})
+        merge(totals, {DATA_WAIT: loop.wait_ns, STALLED: loop.stall_ns})
+        merge(totals, loop.phase_ns)
+        return totals
+
+    def lost_ns(self) -> int:
+        """Training that the threshold takes away."""
+        return self.totals().get(UNSAVED_TRAINING, 0)
+
+    def stretches(self, begin_ns: int | None = None, end_ns: int | None = None) -> Iterator[Stretch]:
+        """The partition in time order, cut to the span and to [`begin_ns`, `end_ns`]."""
+        low = self.span.start_ns if begin_ns is None else max(begin_ns, self.span.start_ns)
+        high = self.span.end_ns if end_ns is None else min(end_ns, self.span.end_ns)
+        for stretch in self._uncut(low):
+            if stretch.start_ns >= high:
+                return
+            if stretch.end_ns > low:
+                yield stretch.cut(low, high)
+
+    def _uncut(self, low: int) -> Iterator[Stretch]:
+        span, number = self.span, self.span.attempt.number
+        if not span.observed:
+            yield from _single(span.start_ns, span.end_ns, number, UNOBSERVED)
+            return
+        if span.loop_ns is None:
+            yield from self._init_stretches(span.end_ns)
+            return
+        if low < span.loop_ns:
+            yield from self._init_stretches(span.loop_ns)
+        loop = span.attempt.loop
+        tail_ns = span.loop_ns
+        if loop is not None:
+            tail_ns = loop.prev_ns
+            for row in self._rows(loop, span.loop_ns, low):
+                yield from row.stretches(number, self.threshold)
+        yield from self._tail(tail_ns)
+
+    def _rows(self, loop: Loop, loop_ns: int, low: int) -> Iterator[Row]:
+        if low < loop.first_ns:
+            yield self._first_row(loop, loop_ns)
+        yield from loop.rows(low)
+
+    def _first_row(self, loop: Loop, loop_ns: int) -> Row:
+        leader = self.span.attempt.leader
+        assert leader is not None  # noqa: S101 - whoever reported is the leader
+        log = self.span.attempt.ranks[leader].starting
+        return loop.first_row(loop_ns, _begun_since(loop_ns, (*log.closed, *log.open())))
+
+    def _init_stretches(self, until_ns: int) -> Iterator[Stretch]:
+        """From the start of the attempt to the beginning of its loop, or to `until_ns`."""
+        start_ns, number = self.span.start_ns, self.span.attempt.number
+        phases, first_ns = self._init_phases(until_ns)
+        prefix = "recover" if self.span.after_failure else "start"
+        yield from _single(start_ns, min(first_ns, until_ns), number, f"{prefix}.process_start")
+        at = max(min(first_ns, until_ns), start_ns)
+        for segment in owners(phases)[0] if phases else ():
+            begin, end = max(segment.begin_ns, at), min(segment.end_ns, until_ns)
+            if end <= begin:
+                continue
+            yield from _single(at, begin, number, init_component(prefix, OTHER))
+            yield from _single(begin, end, number, init_component(prefix, segment.inner.phase))
+            at = end
+        yield from _single(at, until_ns, number, init_component(prefix, OTHER))
+
+    def _init_phases(self, until_ns: int) -> tuple[list[Phase], int]:
+        """Phases of the critical rank that own time, and when its first of any kind began."""
+        if self.span.critical is None:
+            return [], until_ns
+        log = self.span.attempt.ranks[self.span.critical].starting
+        first_ns = log.first_begin_ns()
+        if self.span.loop_ns is None:
+            phases = close_at((*log.closed, *log.open()), until_ns)
+        else:
+            phases = [p for p in log.closed if p.end_ns is not None and p.end_ns <= until_ns]
+        return phases, until_ns if first_ns is None else first_ns
+
+    def hidden_ns(self) -> Totals:
+        """Initialisation that another track hid, by phase: what overlapping gained."""
+        until_ns = self.span.end_ns if self.span.loop_ns is None else self.span.loop_ns
+        phases = self._init_phases(until_ns)[0] if self.span.observed else []
+        return owners(phases)[1] if phases else {}
+
+    def _tail(self, since_ns: int) -> Iterator[Stretch]:
+        for begin, end, component in self._tail_pieces(since_ns):
+            yield from _single(
+                begin, end, self.span.attempt.number, component or self._tail_component(end - begin)
+            )
+
+    def _tail_pieces(self, since_ns: int) -> list[Piece]:
+        """After the last report: phases of the followed rank, and what is left between them."""
+        attempt, follow = self.span.attempt, self.span.attempt.follow_rank()
+        phases = attempt.ranks[follow].loop_phases() if follow is not None else ()
+        return pieces_between(since_ns, self.span.end_ns, _begun_since(since_ns, phases))
+
+    def _tail_component(self, length_ns: int) -> str:
+        span, loop = self.span, self.span.attempt.loop
+        if span.outcome == SUCCEEDED:
+            return SHUTDOWN
+        if length_ns > self.stall_limit_ns():
+            return STALLED
+        position = self.begin_step if loop is None else loop.step
+        if self.threshold is not None and position is not None and self.threshold <= position and span.failed:
+            return UNSAVED_TRAINING
+        return TRAINING
+
+    def stall_limit_ns(self) -> int:
+        """How long a silence in the loop may be before it is a stall."""
+        loop = self.span.attempt.loop
+        return self.span.attempt.stall_floor_ns if loop is None else loop.stall_limit_ns
+
+    def silence_ns(self) -> int:
+        """Length of the last stretch outside phases after the last report, 0 if there is none."""
+        if self.span.loop_ns is None:
+            return 0
+        loop = self.span.attempt.loop
+        pieces = self._tail_pieces(self.span.loop_ns if loop is None else loop.prev_ns)
+        last = pieces[-1] if pieces else None
+        return last.end_ns - last.begin_ns if last is not None and last.component is None else 0
+
+
+def _begun_since(since_ns: int, phases: Sequence[Phase]) -> list[Phase]:
+    return [p for p in phases if p.begin_ns >= since_ns and p.track == MAIN]
+
+
+def _single(begin_ns: int, end_ns: int, attempt: int, component: str) -> Iterator[Stretch]:
+    if end_ns > begin_ns:
+        yield Stretch(begin_ns, end_ns, attempt, ((component, end_ns - begin_ns),))
+
+
+def add_up(stretches: Iterator[Stretch]) -> Totals:
+    """Nanoseconds by component over stretches."""
+    totals: Totals = {}
+    for stretch in stretches:
+        for component, amount in stretch.shares:
+            totals[component] = totals.get(component, 0) + amount
+    return totals
+
+
+def merge(totals: Totals, more: Totals) -> None:
+    """Add `more` into `totals`."""
+    for component, amount in more.items():
+        if amount:
+            totals[component] = totals.get(component, 0) + amount

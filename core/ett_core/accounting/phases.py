@@ -1,0 +1,175 @@
+"""Named pieces of work on the tracks of one rank, and who owns an instant among them.
+
+Phases nest within a track, so the intervals of one track never cross: two of them are disjoint
+or one holds the other. Times are whole nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+MAIN = "main"
+
+
+class Phase(NamedTuple):
+    """One piece of work; `end_ns` is None while it is open, `order` counts openings."""
+
+    begin_ns: int
+    order: int
+    end_ns: int | None
+    phase: str
+    track: str
+
+
+class Segment(NamedTuple):
+    """A part of a track with the innermost and the outermost phase that hold it."""
+
+    begin_ns: int
+    end_ns: int
+    inner: Phase
+    outer: Phase
+
+
+class PhaseLog:
+    """The phases of one rank in the order in which they closed, and those still open.
+
+    Closed phases are only ever appended, so a mark is a length and going back is a cut.
+    """
+
+    __slots__ = ("closed", "opened", "stacks")
+
+    def __init__(self) -> None:
+        self.closed: list[Phase] = []
+        self.stacks: dict[str, tuple[Phase, ...]] = {}
+        self.opened = 0
+
+    def begin(self, at_ns: int, phase: str, track: str) -> None:
+        """Open a phase inside whatever is open on its track."""
+        stack = self.stacks.get(track, ())
+        self.stacks[track] = (*stack, Phase(at_ns, self.opened, None, phase, track))
+        self.opened += 1
+
+    def end(self, at_ns: int, phase: str, track: str) -> None:
+        """Close the innermost open phase of that name and all that is open inside it.
+
+        An end without a beginning is ignored.
+        """
+        stack = self.stacks.get(track, ())
+        names = [entry.phase for entry in stack]
+        if phase not in names:
+            return
+        depth = len(names) - 1 - names[::-1].index(phase)
+        self.closed.extend(entry._replace(end_ns=at_ns) for entry in reversed(stack[depth:]))
+        self.stacks[track] = stack[:depth]
+
+    def open(self, track: str | None = None) -> Iterator[Phase]:
+        """Phases still open, outermost first on each track."""
+        for name, stack in self.stacks.items():
+            if track is None or name == track:
+                yield from stack
+
+    def first_begin_ns(self) -> int | None:
+        """When the first phase of any kind began."""
+        return min((p.begin_ns for p in (*self.closed, *self.open())), default=None)
+
+    def mark(self) -> PhaseLogMark:
+        """What `restore` needs to come back to this point."""
+        return PhaseLogMark(len(self.closed), dict(self.stacks), self.opened)
+
+    def restore(self, mark: PhaseLogMark) -> None:
+        """Forget everything after `mark`."""
+        del self.closed[mark.closed :]
+        self.stacks = dict(mark.stacks)
+        self.opened = mark.opened
+
+
+class PhaseLogMark(NamedTuple):
+    """A point in a `PhaseLog` to come back to."""
+
+    closed: int
+    stacks: dict[str, tuple[Phase, ...]]
+    opened: int
+
+
+def close_at(phases: Iterable[Phase], end_ns: int) -> list[Phase]:
+    """The phases with open ones closed at `end_ns`."""
+    return [p if p.end_ns is not None else p._replace(end_ns=end_ns) for p in phases]
+
+
+def track_segments(phases: Iterable[Phase]) -> list[Segment]:
+    """Cut one track into segments, each with its innermost and outermost phase, in time order.
+
+    All phases are closed and of one track.
+
+    >>> model = Phase(0, 0, 8, "model_init", "main")
+    >>> load = Phase(2, 1, 5, "checkpoint_load", "main")
+    >>> [(s.begin_ns, s.end_ns, s.inner.phase) for s in track_segments([load, model])]
+    [(0, 2, 'model_init'), (2, 5, 'checkpoint_load'), (5, 8, 'model_init')]
+    """
+    segments: list[Segment] = []
+    stack: list[Phase] = []
+    at = 0
+
+    def advance(until: int) -> None:
+        nonlocal at
+        if stack and until > at:
+            segments.append(Segment(at, until, stack[-1], stack[0]))
+        at = max(at, until)
+
+    for phase in sorted(phases):
+        while stack and _end(stack[-1]) <= phase.begin_ns:
+            advance(_end(stack[-1]))
+            stack.pop()
+        advance(phase.begin_ns)
+        at = phase.begin_ns
+        stack.append(phase)
+    while stack:
+        advance(_end(stack[-1]))
+        stack.pop()
+    return segments
+
+
+def owners(phases: Sequence[Phase]) -> tuple[list[Segment], dict[str, int]]:
+    """Who owns each instant among the closed phases of several tracks, and what was hidden.
+
+    An instant belongs to the track whose outermost phase ends last (ties: began first, then
+    the name of the track). Hidden are the nanoseconds, by phase, of the other tracks.
+    """
+    tracks: dict[str, list[Phase]] = {}
+    for phase in phases:
+        tracks.setdefault(phase.track, []).append(phase)
+    by_track = {name: track_segments(members) for name, members in tracks.items()}
+    if len(by_track) == 1:
+        return next(iter(by_track.values())), {}
+    return _merge_tracks(by_track)
+
+
+def _merge_tracks(by_track: dict[str, list[Segment]]) -> tuple[list[Segment], dict[str, int]]:
+    cuts = sorted({edge for part in by_track.values() for s in part for edge in (s.begin_ns, s.end_ns)})
+    ahead = {name: iter(part) for name, part in by_track.items()}
+    current = {name: next(part, None) for name, part in ahead.items()}
+    owned: list[Segment] = []
+    hidden: dict[str, int] = {}
+    for begin, end in zip(cuts, cuts[1:], strict=False):
+        for name, segment in current.items():
+            if segment is not None and segment.end_ns <= begin:
+                current[name] = next(ahead[name], None)
+        here = [s for s in current.values() if s is not None and s.begin_ns <= begin]
+        if not here:
+            continue
+        winner = min(here, key=_precedence)
+        owned.append(Segment(begin, end, winner.inner, winner.outer))
+        for segment in here:
+            if segment is not winner:
+                hidden[segment.inner.phase] = hidden.get(segment.inner.phase, 0) + end - begin
+    return owned, hidden
+
+
+def _precedence(segment: Segment) -> tuple[int, int, str]:
+    return (-_end(segment.outer), segment.outer.begin_ns, segment.outer.track)
+
+
+def _end(phase: Phase) -> int:
+    assert phase.end_ns is not None  # noqa: S101 - callers close phases first
+    return phase.end_ns

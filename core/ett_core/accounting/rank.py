@@ -1,0 +1,98 @@
+"""What one rank of one attempt has told so far about its way into the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ett_core.accounting.phases import MAIN, Phase, PhaseLog, PhaseLogMark
+
+
+class RankMark(NamedTuple):
+    """A point in a `Rank` to come back to."""
+
+    first_batch_ns: int | None
+    first_batch_step: int | None
+    first_report_ns: int | None
+    starting: PhaseLogMark
+    since_report: tuple[PhaseLog, PhaseLogMark] | None
+
+
+class Rank:
+    """A rank: its phases up to its first report, then those since its last one."""
+
+    __slots__ = ("first_batch_ns", "first_batch_step", "first_report_ns", "since_report", "starting")
+
+    def __init__(self) -> None:
+        self.first_batch_ns: int | None = None
+        self.first_batch_step: int | None = None
+        self.first_report_ns: int | None = None
+        self.starting = PhaseLog()
+        self.since_report: PhaseLog | None = None
+
+    def first_batch(self, at_ns: int, step: int | None) -> None:
+        """The first batch of this rank; what comes later under that name is not the first."""
+        if self.first_batch_ns is None:
+            self.first_batch_ns = at_ns
+            self.first_batch_step = step
+
+    def begin_phase(self, at_ns: int, phase: str, track: str) -> None:
+        """A phase begins; off the main track it matters only before the first report."""
+        if self.since_report is None:
+            self.starting.begin(at_ns, phase, track)
+        elif track == MAIN:
+            self.since_report.begin(at_ns, phase, track)
+
+    def end_phase(self, at_ns: int, phase: str, track: str) -> None:
+        """A phase ends."""
+        (self.since_report or self.starting).end(at_ns, phase, track)
+
+    def reported(self, at_ns: int) -> None:
+        """A report closes every phase that this rank had begun in the loop."""
+        if self.first_report_ns is None:
+            self.first_report_ns = at_ns
+            self.since_report = PhaseLog()
+        elif self.since_report is not None and self.since_report.opened:
+            self.since_report = PhaseLog()
+
+    def loop_phases(self) -> Sequence[Phase]:
+        """Phases since the last report, or all of them where there was none."""
+        log = self.starting if self.since_report is None else self.since_report
+        if not log.opened:
+            return ()
+        return [*log.closed, *log.open()]
+
+    def begun_ns(self) -> int | None:
+        """When this rank had begun to train: its first batch, or its first step compiled.
+
+        None without a first batch and while it still compiles in its first step.
+        """
+        if self.first_batch_ns is None:
+            return None
+        begun = self.first_batch_ns
+        for phase in (*self.starting.closed, *self.starting.open(MAIN)):
+            if phase.phase != "compile" or phase.track != MAIN or phase.begin_ns < self.first_batch_ns:
+                continue
+            end = phase.end_ns if phase.end_ns is not None else self.first_report_ns
+            if end is None:
+                return None
+            begun = max(begun, end)
+        return begun
+
+    def mark(self) -> RankMark:
+        """What `restore` needs to come back to this point."""
+        later = None if self.since_report is None else (self.since_report, self.since_report.mark())
+        return RankMark(
+            self.first_batch_ns, self.first_batch_step, self.first_report_ns, self.starting.mark(), later
+        )
+
+    def restore(self, mark: RankMark) -> None:
+        """Forget everything after `mark`."""
+        self.first_batch_ns = mark.first_batch_ns
+        self.first_batch_step = mark.first_batch_step
+        self.first_report_ns = mark.first_report_ns
+        self.starting.restore(mark.starting)
+        self.since_report = None
+        if mark.since_report is not None:
+            self.since_report, later = mark.since_report
+            self.since_report.restore(later)

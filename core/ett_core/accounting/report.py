@@ -1,0 +1,278 @@
+"""The spans of a job put together: gaps, losses, and the account of it all.
+
+Pure functions of a layout; the only thing kept is the totals of attempts that did not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ett_core.accounting.account import (
+    AttemptAccount,
+    FailureAccount,
+    JobAccount,
+    Stretch,
+    in_seconds,
+    seconds,
+)
+from ett_core.accounting.attempt import Attempt
+from ett_core.accounting.fallback import (
+    UNKNOWN,
+    Fallback,
+    Position,
+    fallbacks,
+    highest_durable,
+    thresholds,
+    weakest,
+)
+from ett_core.accounting.layout import FAILED, RUNNING, Layout, Span
+from ett_core.accounting.partition import Partition, Totals, add_up, merge
+from ett_core.accounting.state import state_of
+from ett_core.components import (
+    OTHER,
+    RECOVER_ALLOCATION,
+    RECOVER_QUEUE,
+    RECOVER_RESTART,
+    RECOVER_TEARDOWN,
+    START_ALLOCATION,
+)
+from ett_core.events import AttemptEnd, Failure
+
+
+class Chain(NamedTuple):
+    """A job's wall time as attempts and the gaps between them."""
+
+    layout: Layout
+    found: Sequence[Fallback | None]
+    positions: Sequence[Position]
+    partitions: Sequence[Partition]
+
+    @classmethod
+    def of(cls, layout: Layout) -> Chain:
+        """Share out every span of a layout."""
+        found, positions = fallbacks(layout.spans)
+        limits = thresholds(found)
+        partitions = [
+            Partition(span, limit, position.begin_step)
+            for span, limit, position in zip(layout.spans, limits, positions, strict=True)
+        ]
+        return cls(layout, found, positions, partitions)
+
+    def totals(self) -> Totals:
+        """Nanoseconds by component; together they are the wall time."""
+        totals = add_up(self._opening())
+        for index, partition in enumerate(self.partitions):
+            merge(totals, _kept_totals(partition))
+            merge(totals, add_up(self._gap_after(index)))
+        return totals
+
+    def stretches(self, begin_ns: int | None = None, end_ns: int | None = None) -> Iterator[Stretch]:
+        """The partition in time order, cut to the wall time and to [`begin_ns`, `end_ns`]."""
+        low = self.layout.start_ns if begin_ns is None else begin_ns
+        high = self.layout.end_ns if end_ns is None else end_ns
+        yield from _cut(self._opening(), low, high)
+        for index, partition in enumerate(self.partitions):
+            if partition.span.end_ns > low and partition.span.start_ns < high:
+                yield from partition.stretches(low, high)
+            yield from _cut(self._gap_after(index), low, high)
+
+    def _opening(self) -> Iterator[Stretch]:
+        first = self.layout.spans[0]
+        yield from _gap(self.layout.start_ns, first.start_ns, first, START_ALLOCATION)
+
+    def _gap_after(self, index: int) -> Iterator[Stretch]:
+        """From the end of an attempt to the start of the next, or to the end of the job."""
+        span = self.layout.spans[index]
+        last = index + 1 == len(self.layout.spans)
+        end = self.layout.end_ns if last else self.layout.spans[index + 1].start_ns
+        if not span.failed:
+            yield from _gap(span.end_ns, end, span, OTHER)
+            return
+        allocated = None if last else self.layout.spans[index + 1].attempt.allocated_ns
+        torn_down = min(max(span.attempt.teardown_ns or 0, span.end_ns), end)
+        yield from _gap(span.end_ns, torn_down, span, RECOVER_TEARDOWN)
+        if allocated is not None and allocated > span.end_ns:
+            granted = min(max(allocated, torn_down), end)
+            yield from _gap(torn_down, granted, span, RECOVER_QUEUE)
+            yield from _gap(granted, end, span, RECOVER_ALLOCATION)
+        else:
+            yield from _gap(torn_down, end, span, RECOVER_RESTART)
+
+
+def _gap(begin_ns: int, end_ns: int, before: Span, component: str) -> Iterator[Stretch]:
+    if end_ns > begin_ns:
+        yield Stretch(begin_ns, end_ns, before.attempt.number, ((component, end_ns - begin_ns),))
+
+
+def _cut(stretches: Iterator[Stretch], low: int, high: int) -> Iterator[Stretch]:
+    for stretch in stretches:
+        if stretch.end_ns > low and stretch.start_ns < high:
+            yield stretch.cut(low, high)
+
+
+def _kept_totals(partition: Partition) -> Totals:
+    """Totals of a partition, computed once while its attempt and its frame stay as they are."""
+    attempt = partition.span.attempt
+    key = (attempt.version, partition.span, partition.threshold, partition.begin_step)
+    if attempt.kept is None or attempt.kept[0] != key:
+        attempt.kept = (key, partition.totals())
+    return attempt.kept[1]
+
+
+def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
+    """Everything that is known of a job at one moment."""
+    layout = chain.layout
+    totals = chain.totals()
+    state, since_ns = state_of(layout, chain.partitions[-1])
+    loops = [span.loop_ns for span in layout.spans if span.loop_ns is not None]
+    failures = _failures(chain)
+    last = layout.spans[-1]
+    return JobAccount(
+        job_id=job_id,
+        as_of=now,
+        start=seconds(layout.start_ns),
+        end=seconds(layout.end_ns),
+        wall_s=seconds(layout.end_ns - layout.start_ns),
+        finished=layout.finished,
+        state=state,
+        state_since=seconds(since_ns),
+        components=in_seconds(totals),
+        tts_s=seconds(loops[0] - layout.start_ns) if loops else None,
+        ttr_s=[failure.ttr_s for failure in failures],
+        failures=failures,
+        attempts=[_attempt_account(p) for p in chain.partitions],
+        resume_evidence=weakest(chain.found),
+        not_saved=_not_saved(chain),
+        unsaved_exposure_s=_exposure_s(chain),
+        last_progress_at=_last_progress_at(layout),
+        last_event_at=seconds(layout.last_event_ns),
+        step=last.attempt.loop.step if last.attempt.loop else chain.positions[-1].begin_step,
+        survived_failures=sum(span.attempt.survived for span in layout.spans),
+    )
+
+
+def _last_progress_at(layout: Layout) -> float | None:
+    told = [s.attempt.last_progress_ns for s in layout.spans if s.attempt.last_progress_ns is not None]
+    return seconds(max(told)) if told else None
+
+
+def _failures(chain: Chain) -> list[FailureAccount]:
+    """One failure a failed attempt, with the training that it newly took away."""
+    limits: list[int | None] = []
+    failures: list[FailureAccount] = []
+    for index, span in enumerate(chain.layout.spans):
+        limits.append(None)
+        fallback = chain.found[index]
+        if fallback is None:
+            continue
+        unsaved_ns = newly_lost_ns(chain.partitions[: index + 1], limits, fallback.step)
+        failures.append(_failure(span, fallback, unsaved_ns, _ttr_s(chain.layout.spans, index)))
+    return failures
+
+
+def newly_lost_ns(partitions: Sequence[Partition], limits: list[int | None], step: int | None) -> int:
+    """Training taken away by a fall back to `step` beyond what `limits` took; lowers them."""
+    if step is None:
+        return 0
+    lost = 0
+    for index in range(len(partitions) - 1, -1, -1):
+        limit = limits[index]
+        if limit is not None and limit <= step:
+            break
+        before = 0 if limit is None else partitions[index]._replace(threshold=limit).lost_ns()
+        lost += partitions[index]._replace(threshold=step).lost_ns() - before
+        limits[index] = step
+    return lost
+
+
+def _ttr_s(spans: Sequence[Span], index: int) -> float | None:
+    for span in spans[index + 1 :]:
+        if span.loop_ns is not None:
+            return seconds(span.loop_ns - spans[index].end_ns)
+    return None
+
+
+def _failure(span: Span, fallback: Fallback, unsaved_ns: int, ttr_s: float | None) -> FailureAccount:
+    event = None if span.attempt.ender is None else span.attempt.ender.event
+    failure = event if isinstance(event, Failure) else None
+    return FailureAccount(
+        attempt=span.attempt.number,
+        time=seconds(span.end_ns),
+        rank=_failed_rank(event),
+        node="" if event is None else event.node,
+        exception=failure.exception if failure else None,
+        message=failure.message if failure else None,
+        exit_code=event.exit_code if event else None,
+        signal=failure.signal if failure else None,
+        status=event.status if isinstance(event, AttemptEnd) else None,
+        silent=span.silent,
+        ttr_s=ttr_s,
+        unsaved_s=seconds(unsaved_ns),
+        fallback_step=fallback.step,
+        resume_evidence=fallback.evidence,
+    )
+
+
+def _failed_rank(event: Failure | AttemptEnd | None) -> int | None:
+    if event is None:
+        return None
+    if isinstance(event, Failure) and event.of_rank is not None:
+        return event.of_rank
+    return event.rank if event.rank >= 0 else None
+
+
+def _attempt_account(partition: Partition) -> AttemptAccount:
+    span = partition.span
+    attempt = span.attempt
+    info = attempt.info
+    return AttemptAccount(
+        attempt=attempt.number,
+        start=seconds(span.start_ns),
+        end=seconds(span.end_ns),
+        loop_start=None if span.loop_ns is None else seconds(span.loop_ns),
+        outcome=span.outcome,
+        observed=span.observed,
+        critical_rank=span.critical,
+        leader=attempt.leader,
+        world_size=info.world_size if info else 0,
+        accelerators=info.accelerators if info else 0,
+        accelerator_type=info.accelerator_type if info else "",
+        resumed_step=attempt.declared_step(),
+        last_step=attempt.loop.step if attempt.loop else None,
+        first_batch_at=_first_batches(attempt),
+        hidden={phase: seconds(amount) for phase, amount in partition.hidden_ns().items()},
+        components=in_seconds(_kept_totals(partition)),
+    )
+
+
+def _first_batches(attempt: Attempt) -> dict[int, float]:
+    return {
+        number: seconds(rank.first_batch_ns)
+        for number, rank in sorted(attempt.ranks.items())
+        if rank.first_batch_ns is not None
+    }
+
+
+def _not_saved(chain: Chain) -> bool:
+    """Whether the job ended by decision, keeping training that no checkpoint holds."""
+    last = chain.layout.spans[-1]
+    if last.outcome not in ("cancelled", "timed_out") or last.attempt.loop is None:
+        return False
+    durable = highest_durable(chain.layout.spans, last.end_ns, last.attempt.loop.step)
+    return durable < last.attempt.loop.step
+
+
+def _exposure_s(chain: Chain) -> float | None:
+    """Training that would be lost if the job died now; None where nobody can know."""
+    last = chain.layout.spans[-1]
+    if last.outcome != RUNNING:
+        return 0.0
+    as_if = last._replace(outcome=FAILED)
+    spans = [*chain.layout.spans[:-1], as_if]
+    found = fallbacks(spans)[0][-1]
+    if found is None or found.evidence == UNKNOWN:
+        return None
+    partitions = [*chain.partitions[:-1], chain.partitions[-1]._replace(span=as_if)]
+    limits = [p.threshold for p in chain.partitions]
+    return seconds(newly_lost_ns(partitions, limits, found.step))
