@@ -1,0 +1,206 @@
+"""Plotly figures as plain dictionaries, from rows. Pure: no Plotly import, no theme.
+
+Colours of text and grid come from the page, which knows whether it is light or dark; a figure
+says only the colours that carry meaning. Words that come from a job are escaped here, since
+Plotly reads a little HTML in labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from html import escape
+from typing import Any
+
+from ett_core.components import GROUP_COLOURS, meaning_of
+from ett_dashboard.frames import Bar, Share
+from ett_dashboard.rows import FailureRow
+from ett_dashboard.theme import component_colour
+from ett_dashboard.words import duration, percent, plain, state_group
+
+Figure = dict[str, Any]
+LANE_HEIGHT = 0.78
+_TIGHT = {"l": 4, "r": 8, "t": 6, "b": 4}
+
+
+def donut(shares: Sequence[Share], ett: float | None) -> Figure:
+    """The partition as a ring, with ETT% in its middle."""
+    trace = {
+        "type": "pie",
+        "hole": 0.68,
+        "sort": False,
+        "direction": "clockwise",
+        "labels": [share.component for share in shares],
+        "values": [share.seconds for share in shares],
+        "marker": {"colors": [component_colour(share.component) for share in shares], "line": {"width": 1}},
+        "textinfo": "none",
+        "hovertext": [_hover(share) for share in shares],
+        "hoverinfo": "text",
+    }
+    layout = {
+        "height": 270,
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        "showlegend": False,
+        "annotations": [
+            _centre(f"<b>{percent(ett)}</b>", 0.53, 28),
+            _centre("effective" if ett is not None else "not observed", 0.40, 13),
+        ],
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def pareto(shares: Sequence[Share]) -> Figure:
+    """The largest losses, one bar a component, largest on top."""
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": [share.component for share in shares],
+        "x": [share.seconds for share in shares],
+        "marker": {"color": [GROUP_COLOURS[share.group] for share in shares]},
+        "text": [f"{duration(share.seconds)} · {percent(share.percent)}" for share in shares],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "hovertext": [_hover(share) for share in shares],
+        "hoverinfo": "text",
+    }
+    room = max((share.seconds for share in shares), default=1.0) * 1.38
+    layout = {
+        "height": 26 * max(len(shares), 3) + 14,
+        "margin": _TIGHT,
+        "bargap": 0.34,
+        "xaxis": {"visible": False, "range": [0, room], "fixedrange": True},
+        "yaxis": {"autorange": "reversed", "automargin": True, "fixedrange": True, "ticks": ""},
+        "dragmode": False,
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def states(counts: Sequence[tuple[str, int]]) -> Figure:
+    """Jobs by state, one bar a state."""
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": [state.replace("_", " ") for state, _ in counts],
+        "x": [count for _, count in counts],
+        "marker": {"color": [GROUP_COLOURS[state_group(state)] for state, _ in counts]},
+        "text": [f"{count:,}" for _, count in counts],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "hoverinfo": "skip",
+    }
+    layout = {
+        "height": 26 * max(len(counts), 3) + 14,
+        "margin": _TIGHT,
+        "bargap": 0.34,
+        "xaxis": {
+            "visible": False,
+            "range": [0, max((count for _, count in counts), default=1) * 1.2],
+            "fixedrange": True,
+        },
+        "yaxis": {"autorange": "reversed", "automargin": True, "fixedrange": True, "ticks": ""},
+        "dragmode": False,
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def timeline(bars: Sequence[Bar], failures: Sequence[FailureRow], zone: tzinfo) -> Figure:
+    """Attempts over time, one lane each, cut by component; failures as crosses on their lane."""
+    lanes = {attempt: lane for lane, attempt in enumerate(sorted({bar.attempt for bar in bars}))}
+    components = dict.fromkeys(bar.component for bar in bars)
+    data = [_component_trace([b for b in bars if b.component == name], lanes, zone) for name in components]
+    marks = [failure for failure in failures if failure.attempt in lanes]
+    if marks:
+        data.append(_failure_trace(marks, lanes, zone))
+    layout = {
+        "height": min(92 + 40 * max(len(lanes), 1), 430),
+        "margin": {"l": 4, "r": 12, "t": 8, "b": 4},
+        "barmode": "overlay",
+        "bargap": 0,
+        "showlegend": False,
+        "hovermode": "closest",
+        "dragmode": "zoom",
+        "xaxis": {"type": "date", "automargin": True},
+        "yaxis": {
+            "tickvals": [*lanes.values()],
+            "ticktext": [f"attempt {attempt}" for attempt in lanes],
+            "range": [len(lanes) - 0.5, -0.62],
+            "fixedrange": True,
+            "automargin": True,
+            "showgrid": False,
+            "zeroline": False,
+            "ticks": "",
+        },
+    }
+    return {"data": data, "layout": layout}
+
+
+def _component_trace(bars: Sequence[Bar], lanes: dict[int, int], zone: tzinfo) -> Figure:
+    component = bars[0].component
+    return {
+        "type": "bar",
+        "name": component,
+        "x": [_local((bar.start + bar.end) / 2, zone) for bar in bars],
+        "width": [1000 * (bar.end - bar.start) for bar in bars],
+        "base": [lanes[bar.attempt] + LANE_HEIGHT * (0.5 - bar.low) for bar in bars],
+        "y": [-LANE_HEIGHT * (bar.high - bar.low) for bar in bars],
+        "marker": {"color": component_colour(component), "line": {"width": 0}},
+        "hovertext": [_bar_hover(bar, zone) for bar in bars],
+        "hoverinfo": "text",
+    }
+
+
+def _failure_trace(failures: Sequence[FailureRow], lanes: dict[int, int], zone: tzinfo) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "failure",
+        "x": [_local(failure.time, zone) for failure in failures],
+        "y": [lanes[failure.attempt] for failure in failures],
+        "marker": {"symbol": "x", "size": 12, "color": "#ffffff", "line": {"width": 2, "color": "#7a1140"}},
+        "hovertext": [_failure_hover(failure) for failure in failures],
+        "hoverinfo": "text",
+    }
+
+
+def _bar_hover(bar: Bar, zone: tzinfo) -> str:
+    return (
+        f"<b>{escape(bar.component)}</b> {duration(bar.seconds)}<br>"
+        f"{_clock(bar.start, zone)} to {_clock(bar.end, zone)}<br>{meaning_of(bar.component)}"
+    )
+
+
+def _failure_hover(failure: FailureRow) -> str:
+    cause = escape(plain(failure.cause or "cause unknown", 90))
+    return (
+        f"<b>failure</b> of attempt {failure.attempt}<br>{cause}<br>"
+        f"{duration(failure.unsaved_s)} of training lost, back in the loop after {duration(failure.ttr_s)}"
+    )
+
+
+def _hover(share: Share) -> str:
+    return (
+        f"<b>{escape(share.component)}</b><br>{duration(share.seconds)} · {percent(share.percent)}"
+        f"<br>{share.meaning}"
+    )
+
+
+def _centre(text: str, height: float, size: int) -> Figure:
+    return {
+        "text": text,
+        "x": 0.5,
+        "y": height,
+        "xref": "paper",
+        "yref": "paper",
+        "xanchor": "center",
+        "yanchor": "middle",
+        "showarrow": False,
+        "font": {"size": size},
+    }
+
+
+def _local(unix_s: float, zone: tzinfo) -> str:
+    return datetime.fromtimestamp(unix_s, zone).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def _clock(unix_s: float, zone: tzinfo) -> str:
+    return datetime.fromtimestamp(unix_s, zone).strftime("%H:%M:%S")

@@ -1,0 +1,258 @@
+"""Rows of the query API to the tables and bars that the pages show. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, tzinfo
+
+import msgspec
+import pandas as pd
+
+from ett_core.accounting.account import AttemptAccount, ett_percent
+from ett_core.components import COMPONENTS, TRAINING, area_of, group_of, meaning_of
+from ett_dashboard.rows import CacheRow, CheckpointRow, Job, StretchRow
+from ett_dashboard.words import plain, severity, tenths
+
+COARSEST = 6
+"""Stretches of the same mixture are joined up to this many times the thinnest one."""
+
+
+class Share(msgspec.Struct, frozen=True):
+    """One component's part of a job's wall time; `percent` adds up to 100.0 over a partition."""
+
+    component: str
+    group: str
+    seconds: float
+    percent: float
+    meaning: str
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A rectangle of the timeline: a component's share of one stretch of an attempt.
+
+    `start` and `end` are Unix seconds; `low` and `high` its place in the lane, 0 to 1.
+    """
+
+    attempt: int
+    component: str
+    start: float
+    end: float
+    low: float
+    high: float
+    seconds: float
+
+
+def partition(components: Mapping[str, float]) -> list[Share]:
+    """Seconds and percent by component, in display order; percentages add up to 100.0."""
+    known = {name: components[name] for name in COMPONENTS if components.get(name)}
+    percents = tenths(known)
+    return [
+        Share(name, group_of(name), amount, percents[name], meaning_of(name))
+        for name, amount in known.items()
+    ]
+
+
+def partition_frame(components: Mapping[str, float]) -> pd.DataFrame:
+    """The partition as a table to take away, with exact seconds."""
+    rows = [
+        {
+            "component": share.component,
+            "group": share.group,
+            "area": area_of(share.component),
+            "seconds": share.seconds,
+            "percent": share.percent,
+            "meaning": share.meaning,
+        }
+        for share in partition(components)
+    ]
+    return pd.DataFrame(rows, columns=["component", "group", "area", "seconds", "percent", "meaning"])
+
+
+def most_hurt_first(jobs: Iterable[Job]) -> list[Job]:
+    """Jobs in the order in which somebody should look at them.
+
+    Live ones before those that are over, then by their state, then by the seconds lost.
+    """
+
+    def hurt(job: Job) -> tuple[bool, int, float, str]:
+        lost_s = job.wall_s - job.components.get(TRAINING, 0.0)
+        return (job.finished, -severity(job.state), -lost_s, job.job_id)
+
+    return sorted(jobs, key=hurt)
+
+
+JOB_COLUMNS = (
+    "Job",
+    "State",
+    "For",
+    "ETT",
+    "Time to start",
+    "Failures",
+    "Unsaved now",
+    "Last progress",
+    "Wall time",
+)
+
+
+def jobs_frame(jobs: Sequence[Job], now: float) -> pd.DataFrame:
+    """The table of jobs in the order given; durations and ages in seconds, ETT in percent."""
+    rows = [
+        (
+            plain(job.title, 60),
+            job.state.replace("_", " "),
+            _age(job.state_since, now),
+            job.ett_percent,
+            job.tts_s,
+            job.failures,
+            job.unsaved_exposure_s,
+            _age(job.last_progress_at, now),
+            job.wall_s,
+        )
+        for job in jobs
+    ]
+    frame = pd.DataFrame(rows, columns=list(JOB_COLUMNS))
+    numbers = [name for name in JOB_COLUMNS if name not in ("Job", "State", "Failures")]
+    return frame.astype(dict.fromkeys(numbers, "float64"))
+
+
+def fleet_components(jobs: Iterable[Job]) -> dict[str, float]:
+    """Seconds by component over all jobs of which anything was observed."""
+    totals = dict.fromkeys(COMPONENTS, 0.0)
+    for job in jobs:
+        if job.ett_percent is not None:
+            for component, amount in job.components.items():
+                totals[component] = totals.get(component, 0.0) + amount
+    return {component: amount for component, amount in totals.items() if amount}
+
+
+def fleet_percent(jobs: Iterable[Job]) -> float | None:
+    """ETT% over jobs: each second of each job's wall time weighs the same."""
+    return ett_percent(fleet_components(jobs))
+
+
+def losses(components: Mapping[str, float], most: int = 8) -> list[Share]:
+    """The largest components that are no training, largest first."""
+    lost = [share for share in partition(components) if share.component != TRAINING]
+    return sorted(lost, key=lambda share: -share.seconds)[:most]
+
+
+def states(jobs: Iterable[Job]) -> list[tuple[str, int]]:
+    """State and number of jobs, those that hurt most first."""
+    counts = Counter(job.state for job in jobs)
+    return sorted(counts.items(), key=lambda item: (-severity(item[0]), -item[1], item[0]))
+
+
+def merged(timeline: Sequence[StretchRow], least_s: float) -> list[StretchRow]:
+    """The timeline with neighbours joined that show the same, or would be thinner than `least_s`."""
+    result: list[StretchRow] = []
+    for stretch in timeline:
+        before = result[-1] if result else None
+        if before is not None and _joins(before, stretch, least_s):
+            result[-1] = _joined(before, stretch)
+        elif stretch.end > stretch.start:
+            result.append(stretch)
+    return result
+
+
+def bars(timeline: Sequence[StretchRow], columns: int = 900) -> list[Bar]:
+    """The rectangles of the timeline; a stretch is cut across its lane by its shares."""
+    if not timeline:
+        return []
+    span_s = timeline[-1].end - timeline[0].start
+    return [bar for stretch in merged(timeline, span_s / columns) for bar in _cut(stretch)]
+
+
+def caches_frame(caches: Mapping[str, CacheRow]) -> pd.DataFrame:
+    """Requests by cache with the share that hit, in percent of hits and misses."""
+    rows = [
+        (name, row.hits, row.misses, row.bypasses, _hit_rate(row)) for name, row in sorted(caches.items())
+    ]
+    frame = pd.DataFrame(rows, columns=["Cache", "Hits", "Misses", "Bypasses", "Hit rate"])
+    return frame.astype({"Hit rate": "float64"})
+
+
+def compile_frame(stages: Mapping[str, float]) -> pd.DataFrame:
+    """Seconds by stage of compilation, longest first."""
+    rows = sorted(((plain(stage, 40), amount) for stage, amount in stages.items()), key=lambda row: -row[1])
+    return pd.DataFrame(rows, columns=["Stage", "Seconds"])
+
+
+def ranks_frame(attempt: AttemptAccount) -> pd.DataFrame:
+    """First batches of an attempt by rank, last to start first; seconds from its start."""
+    rows = [
+        (rank, at - attempt.start, _role(rank, attempt))
+        for rank, at in sorted(attempt.first_batch_at.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return pd.DataFrame(rows, columns=["Rank", "First batch after", "Role"])
+
+
+def checkpoints_frame(checkpoints: Sequence[CheckpointRow], zone: tzinfo) -> pd.DataFrame:
+    """Checkpoints, latest first; blocking and age at durability in seconds."""
+    rows = [
+        (
+            moment(row.time, zone),
+            row.step,
+            row.mode or "",
+            row.blocking_s,
+            _age(row.time, row.durable_at) if row.durable_at is not None else None,
+            "failed" if row.failed else "durable" if row.durable_at is not None else "on its way",
+        )
+        for row in sorted(checkpoints, key=lambda row: -row.time)
+    ]
+    frame = pd.DataFrame(rows, columns=["Time", "Step", "Mode", "Blocking", "Durable after", "Fate"])
+    return frame.astype({"Blocking": "float64", "Durable after": "float64"})
+
+
+def moment(unix_s: float, zone: tzinfo) -> str:
+    """A moment as the clock on the wall shows it, in the viewer's zone.
+
+    >>> from datetime import timezone
+    >>> moment(1764000000.4, timezone.utc)
+    '2025-11-24 16:00:00'
+    """
+    return datetime.fromtimestamp(unix_s, zone).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _joins(before: StretchRow, stretch: StretchRow, least_s: float) -> bool:
+    if before.attempt != stretch.attempt or stretch.start > before.end + least_s:
+        return False
+    alike = before.components.keys() == stretch.components.keys()
+    short = len(stretch.components) == 1 or stretch.end - before.start < COARSEST * least_s
+    return (
+        (alike and short) or before.end - before.start < least_s or stretch.end - stretch.start < least_s / 4
+    )
+
+
+def _joined(one: StretchRow, two: StretchRow) -> StretchRow:
+    names = [*one.components, *(name for name in two.components if name not in one.components)]
+    amounts = {name: one.components.get(name, 0.0) + two.components.get(name, 0.0) for name in names}
+    return StretchRow(start=one.start, end=two.end, attempt=one.attempt, components=amounts)
+
+
+def _cut(stretch: StretchRow) -> Iterable[Bar]:
+    total = sum(stretch.components.values()) or 1.0
+    low = 0.0
+    for name in sorted(stretch.components, key=_place):
+        amount = stretch.components[name]
+        high = low + amount / total
+        yield Bar(stretch.attempt, name, stretch.start, stretch.end, low, high, amount)
+        low = high
+
+
+def _place(component: str) -> int:
+    return COMPONENTS.index(component) if component in COMPONENTS else len(COMPONENTS)
+
+
+def _role(rank: int, attempt: AttemptAccount) -> str:
+    roles = (("held up the start", attempt.critical_rank), ("leads the loop", attempt.leader))
+    return ", ".join(words for words, holder in roles if holder == rank)
+
+
+def _hit_rate(row: CacheRow) -> float | None:
+    asked = row.hits + row.misses
+    return 100.0 * row.hits / asked if asked else None
+
+
+def _age(moment_s: float | None, now: float) -> float | None:
+    return None if moment_s is None else max(now - moment_s, 0.0)

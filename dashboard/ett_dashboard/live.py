@@ -1,0 +1,91 @@
+"""One read of the exporter shared by every open page.
+
+Each thread that draws a page asks here. A reading younger than `keep_s` is handed to all; when
+it is older one thread reads again while the others wait for it. The last good answer stays when
+the exporter cannot be reached, so that a page shows old figures, marked as old, and never none.
+At most `limit` jobs are kept.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ett_dashboard.client import Api, ExporterError, UnknownJobError
+from ett_dashboard.rows import FleetAnswer, JobDetail
+
+T = TypeVar("T")
+
+
+class Reading(msgspec.Struct, Generic[T], frozen=True):
+    """The last good answer, when it was read, and what has gone wrong since.
+
+    `read_at` is Unix seconds; `error` is None where the answer is fresh.
+    """
+
+    value: T | None = None
+    read_at: float | None = None
+    error: str | None = None
+    unknown: bool = False
+    """True where the exporter answers that it knows no such job."""
+
+
+class _Entry:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.reading: Reading[Any] = Reading()
+        self.tried_at = float("-inf")
+
+
+class SharedReads:
+    """Readings of one exporter, shared by all pages of this process."""
+
+    def __init__(
+        self,
+        api: Api,
+        keep_s: float,
+        limit: int = 64,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._api, self._keep_s, self._limit, self._clock = api, keep_s, limit, clock
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def jobs(self) -> Reading[FleetAnswer]:
+        """All jobs, at most `keep_s` old where the exporter answers."""
+        return self._read("", self._api.jobs)
+
+    def job(self, job_id: str) -> Reading[JobDetail]:
+        """One job, at most `keep_s` old where the exporter answers."""
+        return self._read(job_id, lambda: self._api.job(job_id))
+
+    def _read(self, key: str, ask: Callable[[], T]) -> Reading[T]:
+        entry = self._entry(key)
+        with entry.lock:
+            now = self._clock()
+            if not 0 <= now - entry.tried_at < self._keep_s:
+                entry.tried_at = now
+                entry.reading = _ask(ask, entry.reading, now)
+            return entry.reading
+
+    def _entry(self, key: str) -> _Entry:
+        with self._lock:
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._limit:
+                self._entries.popitem(last=False)
+            return entry
+
+
+def _ask(ask: Callable[[], T], before: Reading[T], now: float) -> Reading[T]:
+    try:
+        return Reading(ask(), now)
+    except UnknownJobError as error:
+        return Reading(error=str(error), unknown=True)
+    except ExporterError as error:
+        return Reading(before.value, before.read_at, str(error))

@@ -1,0 +1,162 @@
+"""Pieces of HTML that the app draws itself. Pure: rows to strings.
+
+Every word that does not stand in this file goes through `escape`, and what comes from a job
+through `plain` before. `<bdi>` keeps a right-to-left name from turning its neighbours round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from urllib.parse import quote
+
+from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
+from ett_dashboard.frames import Share
+from ett_dashboard.rows import Job, JobDetail
+from ett_dashboard.theme import component_colour
+from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence, state_group, whole
+
+GROUP_TITLES = {
+    "effective": ("Effective", "training whose effect survives"),
+    "idleness": ("Idleness", "no failure was needed to lose these seconds"),
+    "failure": ("Failure", "lost to failures and what follows them"),
+    "unknown": ("Unknown", "nobody observed these seconds; they are not called idle or lost"),
+}
+
+
+def of_job(text: str, limit: int = 120) -> str:
+    """A word that comes from a job, inert."""
+    return f"<bdi>{escape(plain(text, limit))}</bdi>"
+
+
+def chip(state: str) -> str:
+    """The state of a job as a coloured mark."""
+    colour = GROUP_COLOURS[state_group(state)]
+    return f'<span class="ett-chip" style="--hue:{colour}">{escape(state.replace("_", " "))}</span>'
+
+
+def page_head(title: str, aside: str) -> str:
+    """Title of a page with what stands at its right."""
+    return (
+        f'<div class="ett-head"><h1>{escape(title)}</h1><span class="ett-aside">{escape(aside)}</span></div>'
+    )
+
+
+def job_head(job: Job, now: float) -> str:
+    """Name, state and describing words of a job, and the sentence that says how it is."""
+    words = sentence(job, now)
+    facts = [word for word in (job.team, job.model, job.cluster, job.scheduler) if word]
+    held = f"{whole(job.accelerators)} of {job.accelerator_type or 'accelerator'}" if job.accelerators else ""
+    facts += [held] if held else []
+    facts += [many(job.world_size, "rank")] if job.world_size else []
+    identity = [job.job_id] if job.job_name and job.job_name != job.job_id else []
+    small = " · ".join(of_job(word, 60) for word in [*identity, *facts])
+    return (
+        f'<div class="ett-job"><div class="ett-name"><h1>{of_job(job.title)}</h1>{chip(job.state)}</div>'
+        f'<div class="ett-facts">{small}</div>{said(words)}</div>'
+    )
+
+
+def said(words: Sentence) -> str:
+    """A sentence with its advice."""
+    do = f'<span class="ett-do">{escape(words.do)}</span>' if words.do else ""
+    return f'<p class="ett-said">{escape(words.how[:1].upper() + words.how[1:])}. {do}</p>'
+
+
+def attention(jobs: Sequence[Job], now: float) -> str:
+    """The jobs in trouble, one line each, with a way to them."""
+    rows = "".join(
+        f'<a class="ett-alarm" href="job?id={quote(job.job_id, safe="")}" target="_self">'
+        f"{chip(job.state)}<b>{of_job(job.title, 48)}</b>"
+        f"<span>{escape(sentence(job, now).how)}</span></a>"
+        for job in jobs
+    )
+    return f'<div class="ett-alarms">{rows}</div>'
+
+
+def tiles(items: Iterable[tuple[str, str, str]]) -> str:
+    """Figures side by side: label, value, and the definition that shows on hover."""
+    cells = "".join(
+        f'<div class="ett-tile" title="{escape(meaning)}" tabindex="0">'
+        f"<span>{escape(label)}</span><strong>{escape(value)}</strong></div>"
+        for label, value, meaning in items
+    )
+    return f'<div class="ett-tiles">{cells}</div>'
+
+
+def partition_table(shares: Sequence[Share]) -> str:
+    """Seconds and percent by component under their groups; ends with a sum of 100.0 %."""
+    body = "".join(_group_rows(group, [s for s in shares if s.group == group]) for group in GROUPS)
+    total = sum(share.seconds for share in shares)
+    points = sum(share.percent for share in shares)
+    return (
+        '<table class="ett-partition"><thead><tr><th>Component</th><th>What it holds</th>'
+        f"<th>Time</th><th>Seconds</th><th>Share</th></tr></thead><tbody>{body}"
+        f'<tr class="ett-sum"><td>Wall time</td><td></td><td>{duration(total)}</td>'
+        f"<td>{total:,.1f}</td><td>{percent(points)}</td></tr></tbody></table>"
+    )
+
+
+def area_table(areas: dict[str, float]) -> str:
+    """The same seconds as the published training cycle cuts them."""
+    total = sum(areas.values()) or 1.0
+    rows = "".join(
+        f"<tr><td>{escape(area)}</td><td>{duration(seconds)}</td>"
+        f"<td>{percent(100 * seconds / total)}</td></tr>"
+        for area, seconds in areas.items()
+        if seconds
+    )
+    return f'<table class="ett-partition"><tbody>{rows}</tbody></table>'
+
+
+def section(title: str, note: str = "") -> str:
+    """Heading of a part of a page."""
+    return f'<div class="ett-section"><h2>{escape(title)}</h2><span>{escape(note)}</span></div>'
+
+
+def unreachable(error: str, age_s: float | None) -> str:
+    """The banner that says that what is shown is old."""
+    kept = "Nothing was read so far." if age_s is None else f"What you see is {duration(age_s)} old."
+    why = f"<b>The exporter cannot be read:</b> {of_job(error, 200)}."
+    return f'<div class="ett-banner" role="alert">{why} {kept}</div>'
+
+
+def quiet(text: str) -> str:
+    """A short word where there is nothing to show."""
+    return f'<p class="ett-quiet">{escape(text)}</p>'
+
+
+def empty(title: str, lines: Sequence[str], code: str = "") -> str:
+    """What a page without data says: what to do next."""
+    said_lines = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    block = f"<pre>{escape(code)}</pre>" if code else ""
+    return f'<div class="ett-empty"><h2>{escape(title)}</h2>{said_lines}{block}</div>'
+
+
+def versions(job: JobDetail) -> str:
+    """Versions and labels of a job as words."""
+    pairs = [*job.versions.items(), *job.labels.items()]
+    cells = "".join(f"<span><i>{of_job(name, 40)}</i> {of_job(value, 80)}</span>" for name, value in pairs)
+    return f'<div class="ett-pairs">{cells}</div>'
+
+
+def _group_rows(group: str, shares: Sequence[Share]) -> str:
+    if not shares:
+        return ""
+    title, meaning = GROUP_TITLES[group]
+    total = group_seconds({share.component: share.seconds for share in shares})[group]
+    points = sum(share.percent for share in shares)
+    head = (
+        f'<tr class="ett-group" style="--hue:{GROUP_COLOURS[group]}"><td>{title}</td><td>{meaning}</td>'
+        f"<td>{duration(total)}</td><td>{total:,.1f}</td><td>{percent(points)}</td></tr>"
+    )
+    return head + "".join(_share_row(share) for share in shares)
+
+
+def _share_row(share: Share) -> str:
+    return (
+        f'<tr class="ett-share" data-component="{escape(share.component)}" title="{escape(share.meaning)}">'
+        f'<td><i style="background:{component_colour(share.component)}"></i>{escape(share.component)}</td>'
+        f"<td>{escape(share.meaning)}</td><td>{duration(share.seconds)}</td>"
+        f"<td>{share.seconds:,.1f}</td><td>{percent(share.percent)}</td></tr>"
+    )

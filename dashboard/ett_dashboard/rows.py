@@ -1,0 +1,130 @@
+"""What the query API answers, as immutable rows.
+
+Fields that this version does not know are ignored; those that an older exporter leaves out take
+their default. Times are Unix seconds, durations seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ett_core.accounting.account import AttemptAccount, FailureAccount
+
+
+class CacheRow(msgspec.Struct, frozen=True):
+    """Requests of one kind of compile cache so far."""
+
+    hits: int = 0
+    misses: int = 0
+    bypasses: int = 0
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One job as the fleet list tells of it."""
+
+    job_id: str
+    state: str
+    job_name: str | None = None
+    team: str | None = None
+    model: str | None = None
+    cluster: str | None = None
+    scheduler: str | None = None
+    accelerator_type: str | None = None
+    accelerators: int | None = None
+    world_size: int | None = None
+    state_since: float | None = None
+    finished: bool = False
+    start: float
+    end: float
+    wall_s: float
+    components: dict[str, float]
+    ett_percent: float | None = None
+    tts_s: float | None = None
+    ttr_s: list[float | None] = []
+    failures: int = 0
+    attempts: int = 0
+    attempt: int | None = None
+    step: int | None = None
+    samples: float | None = None
+    last_progress_at: float | None = None
+    last_event_at: float | None = None
+    unsaved_exposure_s: float | None = None
+    checkpoint_blocking_s: float | None = None
+    checkpoint_count: int | None = None
+    last_durable_at: float | None = None
+    last_durable_step: int | None = None
+    caches: dict[str, CacheRow] = {}
+
+    @property
+    def title(self) -> str:
+        """The name that people gave the job, else its identity."""
+        return self.job_name or self.job_id
+
+
+class FleetAnswer(msgspec.Struct, frozen=True):
+    """The answer of `GET /api/v1/jobs`."""
+
+    as_of: float
+    jobs: list[Job]
+
+
+class EvidenceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One line or fact that may explain a failure."""
+
+    time: float
+    rank: int | None = None
+    node: str | None = None
+    source: str | None = None
+    text: str = ""
+
+
+class FailureRow(FailureAccount, frozen=True, kw_only=True):
+    """One failed attempt with its cause in words and the lines that tell of it."""
+
+    cause: str = ""
+    evidence: Sequence[EvidenceRow] = ()
+
+
+class StretchRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Time between two moments, shared evenly by `components` (seconds)."""
+
+    start: float
+    end: float
+    attempt: int
+    components: dict[str, float]
+
+
+class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One save: what it blocked, and since when it would survive."""
+
+    time: float
+    step: int
+    mode: str | None = None
+    blocking_s: float | None = None
+    bytes: int | None = None
+    durable_at: float | None = None
+    failed: bool | str | None = None
+
+
+class JobDetail(Job, frozen=True, kw_only=True):
+    """The answer of `GET /api/v1/jobs/{job_id}`."""
+
+    as_of: float | None = None
+    attempt_list: list[AttemptAccount] = []
+    failure_list: list[FailureRow] = []
+    timeline: list[StretchRow] = []
+    checkpoints: list[CheckpointRow] = []
+    compile: dict[str, float] = {}
+    hidden: dict[str, float] = {}
+    versions: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    areas: dict[str, float] = {}
+    resume_evidence: str | None = None
+    not_saved: bool = False
+
+    @property
+    def known_at(self) -> float:
+        """The moment for which the answer stands."""
+        return self.end if self.as_of is None else self.as_of

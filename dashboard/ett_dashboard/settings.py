@@ -1,0 +1,52 @@
+"""What the app is told from outside: which exporter to read, and how often."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+EXPORTER_VARIABLE = "ETT_EXPORTER_URL"
+REFRESH_VARIABLE = "ETT_DASHBOARD_REFRESH_S"
+LEAST_REFRESH_S = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of the app."""
+
+    exporter_url: str = "http://127.0.0.1:9410"
+    """Scheme, host and port of the exporter whose jobs are shown."""
+    refresh_s: float = 5.0
+    """Seconds between two refreshes of an open page."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        Raises:
+            ValueError: no http(s) address, or a refresh faster than `LEAST_REFRESH_S`.
+        """
+        address = urlsplit(self.exporter_url)
+        if address.scheme not in ("http", "https") or not address.netloc:
+            raise ValueError(
+                f"the exporter's address {self.exporter_url!r} does not look like http://HOST:PORT"
+            )
+        if not self.refresh_s >= LEAST_REFRESH_S:
+            raise ValueError(f"a refresh every {self.refresh_s:g} s is faster than {LEAST_REFRESH_S:g} s")
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """The settings that `to_environment` left.
+
+        >>> Settings.from_environment({"ETT_DASHBOARD_REFRESH_S": "2"}).refresh_s
+        2.0
+        """
+        return cls(
+            exporter_url=environ.get(EXPORTER_VARIABLE, cls.exporter_url),
+            refresh_s=float(environ.get(REFRESH_VARIABLE, cls.refresh_s)),
+        )
+
+    def to_environment(self) -> dict[str, str]:
+        """These settings as environment variables."""
+        return {EXPORTER_VARIABLE: self.exporter_url, REFRESH_VARIABLE: f"{self.refresh_s:g}"}

@@ -1,0 +1,67 @@
+"""What the pages share: the one source of readings, the live area, and the signs of age."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+
+from ett_dashboard.client import Client
+from ett_dashboard.frames import moment
+from ett_dashboard.live import Reading, SharedReads
+from ett_dashboard.markup import unreachable
+from ett_dashboard.settings import Settings
+
+PAUSED = "paused"
+OLD = "<style>.st-key-live {opacity: 0.45; filter: grayscale(0.85);}</style>"
+
+
+@st.cache_resource(show_spinner=False)
+def shared_reads(settings: Settings) -> SharedReads:
+    """The readings that all open pages share; half a refresh old at most."""
+    return SharedReads(Client(settings.exporter_url), keep_s=settings.refresh_s / 2)
+
+
+def reads() -> SharedReads:
+    """The readings of the exporter that the environment names."""
+    return shared_reads(Settings.from_environment())
+
+
+def live(draw: Callable[[], None]) -> None:
+    """Draw now and again every few seconds, unless the viewer paused it."""
+    paused = bool(st.session_state.get(PAUSED, False))
+    every_s = None if paused else Settings.from_environment().refresh_s
+    st.fragment(draw, run_every=every_s)()
+
+
+def pause_toggle() -> None:
+    """The switch that holds the page still."""
+    st.toggle(
+        "Pause", key=PAUSED, help="Holds the figures still; the page refreshes again when switched off."
+    )
+
+
+def signs_of_age(reading: Reading[Any]) -> None:
+    """A banner, and everything greyed, where the exporter could not be read."""
+    if reading.error is not None:
+        age_s = None if reading.read_at is None else max(time.time() - reading.read_at, 0.0)
+        st.html(unreachable(reading.error, age_s))
+        st.html(OLD)
+
+
+def zone() -> tzinfo:
+    """The time zone of the viewer, UTC where the browser does not say."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return timezone.utc
+
+
+def as_of(moment_s: float) -> str:
+    """The moment for which figures stand, for the viewer."""
+    name = datetime.fromtimestamp(moment_s, zone()).tzname() or ""
+    return f"as of {moment(moment_s, zone())[11:]} {name}".rstrip()

@@ -1,0 +1,220 @@
+"""The Job page: how one job is, where its time went, what failed and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ett_dashboard import figures, frames, markup, words
+from ett_dashboard.chart import chart
+from ett_dashboard.rows import EvidenceRow, FailureRow, JobDetail
+from ett_dashboard.settings import Settings
+from ett_dashboard.views import details, frame
+
+URL_PATH = "job"
+ETT_MEANING = (
+    "Share of the wall time spent training with an effect that survives. "
+    "It may fall later: a failure takes back the training whose steps it loses."
+)
+
+
+def show() -> None:
+    """Draw the page of the job that the address names with `?id=`."""
+    job_id = st.query_params.get("id", "")
+    head, aside = st.columns([9, 1], vertical_alignment="center")
+    with head:
+        choose(job_id)
+    with aside:
+        frame.pause_toggle()
+    if job_id:
+        frame.live(lambda: _draw(job_id))
+
+
+def choose(job_id: str) -> None:
+    """A box to choose the job from those that the exporter knows."""
+    answer = frame.reads().jobs().value
+    jobs = frames.most_hurt_first(answer.jobs) if answer else []
+    titles = {job.job_id: words.plain(job.title, 60) for job in jobs}
+    if job_id:
+        titles.setdefault(job_id, words.plain(job_id, 60))
+    if not titles:
+        st.html(
+            markup.empty(
+                "No job to show", [f"{Settings.from_environment().exporter_url} knows of none so far."]
+            )
+        )
+        return
+    chosen = st.selectbox(
+        "Job",
+        list(titles),
+        index=list(titles).index(job_id) if job_id else None,
+        format_func=lambda one: titles[one],
+        placeholder="Choose a job",
+        label_visibility="collapsed",
+        key=f"choose {job_id}",
+    )
+    if chosen and chosen != job_id:
+        st.query_params["id"] = chosen
+        st.rerun()
+
+
+def _draw(job_id: str) -> None:
+    reading = frame.reads().job(job_id)
+    if reading.unknown:
+        st.html(
+            markup.empty(
+                "The exporter knows no job of this name",
+                [
+                    f"Asked for: {words.plain(job_id)}",
+                    "It may not have reported yet. Fleet lists those that have.",
+                ],
+            )
+        )
+        return
+    frame.signs_of_age(reading)
+    with st.container(key="live"):
+        if reading.value is not None:
+            _job(reading.value)
+
+
+def _job(job: JobDetail) -> None:
+    shares = frames.partition(job.components)
+    st.html(markup.job_head(job, job.known_at))
+    st.html(markup.tiles(_tiles(job)))
+    _timeline(job)
+    _partition(job, shares)
+    _failures(job.failure_list)
+    details.show(job)
+
+
+def _tiles(job: JobDetail) -> list[tuple[str, str, str]]:
+    recovered = [ttr for ttr in job.ttr_s if ttr is not None]
+    mean_s = sum(recovered) / len(recovered) if recovered else None
+    return [
+        (
+            "Effective training time",
+            words.percent(job.ett_percent),
+            ETT_MEANING,
+        ),
+        (
+            "Time to start",
+            words.duration(job.tts_s),
+            "From the beginning of the wall time to the first loop.",
+        ),
+        (
+            "Time to recover",
+            words.duration(mean_s),
+            f"From a failure to the next loop; mean of {len(recovered)} so far.",
+        ),
+        ("Unsaved now", words.duration(job.unsaved_exposure_s), _unsaved_meaning(job)),
+        ("Checkpoint blocking", words.duration(job.checkpoint_blocking_s), _checkpoint_meaning(job)),
+        ("Failures", words.whole(job.failures), "Attempts of this job that failed."),
+        ("Wall time", words.duration(job.wall_s), "From the allocation of hardware to the end, or to now."),
+    ]
+
+
+def _unsaved_meaning(job: JobDetail) -> str:
+    durable = (
+        "" if job.last_durable_step is None else f" Step {words.whole(job.last_durable_step)} is durable."
+    )
+    return f"Training that would be lost if the job died now.{durable}"
+
+
+def _checkpoint_meaning(job: JobDetail) -> str:
+    saves = words.many(job.checkpoint_count or 0, "save")
+    return f"Time in which checkpoints kept the trainer from training, over {saves}."
+
+
+def _timeline(job: JobDetail) -> None:
+    st.html(
+        markup.section(
+            "Attempts over time", f"{frame.as_of(job.known_at)}; drag to zoom, double-click for all"
+        )
+    )
+    if not job.timeline:
+        st.html(markup.quiet("No stretch of time is known so far."))
+        return
+    chart(
+        figures.timeline(frames.bars(job.timeline), job.failure_list, frame.zone()),
+        title="Attempts over time by component",
+        key="timeline",
+        revision=job.job_id,
+        zoom=True,
+    )
+
+
+def _partition(job: JobDetail, shares: Sequence[frames.Share]) -> None:
+    st.html(
+        markup.section(
+            "Every second of the job",
+            "each belongs to exactly one component; together they are its wall time",
+        )
+    )
+    ring, table = st.columns([1, 3], gap="medium")
+    with ring:
+        chart(figures.donut(shares, job.ett_percent), title="Partition of the wall time", key="donut")
+        st.download_button(
+            "Download as CSV",
+            frames.partition_frame(job.components).to_csv(index=False),
+            file_name=f"{job.job_id.replace('/', '_')}-partition.csv",
+            mime="text/csv",
+            on_click="ignore",
+            width="stretch",
+        )
+    with table:
+        st.html(markup.partition_table(shares))
+        if job.resume_evidence == "unknown":
+            st.html(markup.quiet("Nothing told to which step the job fell back: no training is called lost."))
+        if job.not_saved:
+            st.html(markup.quiet("Ended by decision; training after its last checkpoint counts."))
+
+
+def _failures(failures: Sequence[FailureRow]) -> None:
+    st.html(markup.section("Failures", "what ended an attempt, what it cost, and the lines that tell of it"))
+    if not failures:
+        st.html(markup.quiet("None so far."))
+    for number, failure in reversed(list(enumerate(failures, 1))):
+        with st.expander(_failure_title(number, failure), expanded=number == len(failures)):
+            st.html(markup.tiles(_failure_tiles(failure)))
+            _evidence(failure)
+
+
+def _failure_title(number: int, failure: FailureRow) -> str:
+    cause = words.markdown_safe(words.plain(failure.cause or "cause unknown", 90))
+    return (
+        f"**{number}. {cause}**, attempt {failure.attempt}, {frames.moment(failure.time, frame.zone())[11:]}"
+    )
+
+
+def _failure_tiles(failure: FailureRow) -> list[tuple[str, str, str]]:
+    where = (
+        "the launcher" if failure.rank == -1 else "nobody" if failure.rank is None else f"rank {failure.rank}"
+    )
+    step = words.whole(failure.fallback_step)
+    return [
+        (
+            "Back in the loop after",
+            words.duration(failure.ttr_s),
+            "Time to recover: from the failure to the next loop.",
+        ),
+        ("Training lost", words.duration(failure.unsaved_s), "Training whose steps this failure took back."),
+        ("Fell back to step", step, f"How this is known: {failure.resume_evidence}."),
+        ("Told by", where, words.plain(failure.node or "no host named", 60)),
+    ]
+
+
+def _evidence(failure: FailureRow) -> None:
+    lines = [": ".join(words.plain(word, 2000) for word in (failure.exception, failure.message) if word)]
+    lines += [_evidence_line(row) for row in failure.evidence]
+    kept = [line for line in lines if line]
+    if kept:
+        st.code("\n".join(kept), language=None, wrap_lines=True)
+    else:
+        st.html(markup.quiet("No line tells of it."))
+
+
+def _evidence_line(row: EvidenceRow) -> str:
+    rank = "" if row.rank is None else f"rank {row.rank}"
+    source = " ".join(words.plain(word, 40) for word in (rank, row.node, row.source) if word)
+    return f"{frames.moment(row.time, frame.zone())[11:]}  {source}: {words.plain(row.text, 4000)}"

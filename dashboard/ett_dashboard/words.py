@@ -1,0 +1,264 @@
+"""Figures and states in words, the same on every page. Pure rules; durations are seconds.
+
+>>> duration(200), ago(3), percent(74.26), whole(12400)
+('3 m 20 s', '3 s ago', '74.3 %', '12,400')
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ett_core.components import EFFECTIVE, FAILURE, IDLENESS, UNKNOWN
+from ett_dashboard.rows import Job
+
+UNKNOWN_FIGURE = "n/a"
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
+
+SEVERITY: Mapping[str, int] = {
+    "lost": 6,
+    "stalled": 6,
+    "recovering": 5,
+    "failed": 4,
+    "timed_out": 4,
+    "preempted": 4,
+    "unobserved": 3,
+    "starting": 2,
+    "cancelled": 0,
+    "succeeded": 0,
+}
+"""How much a state hurts; states that are not named weigh 1 (at work)."""
+
+GROUP_OF_STATE: Mapping[str, str] = {
+    "training": EFFECTIVE,
+    "succeeded": EFFECTIVE,
+    "cancelled": UNKNOWN,
+    "unobserved": UNKNOWN,
+    "lost": FAILURE,
+    "stalled": FAILURE,
+    "recovering": FAILURE,
+    "failed": FAILURE,
+    "timed_out": FAILURE,
+    "preempted": FAILURE,
+}
+TROUBLE_SEVERITY = 3
+LOOP_FAILURES = 3
+"""Failures from which on one may speak of a loop."""
+LONG_UNSAVED_S = 1800.0
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """How a job is, and what to do about it (empty where nothing)."""
+
+    how: str
+    do: str = ""
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in the two largest units that matter.
+
+    >>> duration(0.42), duration(9.04), duration(59.7), duration(7500), duration(200000)
+    ('0.4 s', '9.0 s', '1 m 0 s', '2 h 5 m', '2 d 7 h')
+    """
+    if seconds is None:
+        return UNKNOWN_FIGURE
+    if abs(seconds) < 9.95:  # noqa: PLR2004 - below this, whole seconds would say too little
+        return f"{max(seconds, 0.0):.1f} s" if seconds else "0 s"
+    left = round(seconds)
+    for index, (unit, size) in enumerate(_UNITS[:-1]):
+        if left >= size:
+            smaller, smaller_size = _UNITS[index + 1]
+            return f"{left // size} {unit} {left % size // smaller_size} {smaller}"
+    return f"{left} s"
+
+
+def ago(seconds: float | None) -> str:
+    """How long ago something was, in one unit.
+
+    >>> ago(0.4), ago(75), ago(None)
+    ('just now', '1 m ago', 'never')
+    """
+    if seconds is None:
+        return "never"
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"
+
+
+def percent(value: float | None) -> str:
+    """A percentage with one decimal."""
+    return UNKNOWN_FIGURE if value is None else f"{value:.1f} %"
+
+
+def whole(value: float | None) -> str:
+    """A count with thousands separated."""
+    return UNKNOWN_FIGURE if value is None else f"{value:,.0f}"
+
+
+def many(count: int, one: str, more: str = "") -> str:
+    """A count with its noun.
+
+    >>> many(1, "failure"), many(2, "failure"), many(0, "try", "tries")
+    ('1 failure', '2 failures', '0 tries')
+    """
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def tenths(shares: Mapping[str, float]) -> dict[str, float]:
+    """Percentages with one decimal that add up to 100.0, by the largest remainders.
+
+    >>> tenths({"a": 1.0, "b": 1.0, "c": 1.0})
+    {'a': 33.4, 'b': 33.3, 'c': 33.3}
+    """
+    total = sum(shares.values())
+    if total <= 0:
+        return dict.fromkeys(shares, 0.0)
+    exact = {name: 1000 * amount / total for name, amount in shares.items()}
+    floors = {name: int(value) for name, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: floors[name] - exact[name])
+    for name in by_remainder[: 1000 - sum(floors.values())]:
+        floors[name] += 1
+    return {name: value / 10 for name, value in floors.items()}
+
+
+def plain(text: str, limit: int = 120) -> str:
+    r"""Text from a job, safe to stand in a line: no control or direction characters, bounded.
+
+    >>> plain("a\u202eb\nc"), plain("x" * 9, limit=5)
+    ('ab c', 'xxxx…')
+    """
+    kept = "".join(
+        " " if character in "\r\n\t" else character
+        for character in text
+        if character in "\r\n\t\u200d" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+    )
+    return kept if len(kept) <= limit else kept[: limit - 1] + "…"
+
+
+def markdown_safe(text: str) -> str:
+    r"""Text that Markdown shows as it is.
+
+    >>> print(markdown_safe("![a](b) :red[x]"))
+    \!\[a\]\(b\) \:red\[x\]
+    """
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def severity(state: str) -> int:
+    """How much a state hurts; the higher, the sooner somebody should look."""
+    return SEVERITY.get(state, 1)
+
+
+def state_group(state: str) -> str:
+    """The group whose colour a state wears.
+
+    >>> state_group("recovering"), state_group("compiling")
+    ('failure', 'idleness')
+    """
+    return GROUP_OF_STATE.get(state, IDLENESS)
+
+
+def in_trouble(job: Job) -> bool:
+    """Whether somebody should look at a job now: it is not over and not at work."""
+    return not job.finished and severity(job.state) >= TROUBLE_SEVERITY
+
+
+def sentence(job: Job, now: float) -> Sentence:
+    """How a job is at `now` (Unix seconds) and what to do."""
+    if job.finished:
+        return _over(job)
+    return _SENTENCES.get(job.state, _at_work)(job, now)
+
+
+def _recovering(job: Job, now: float) -> Sentence:
+    how = f"recovering for {_since(job.state_since, now)} after {_failure(job)}{_reached(job)}"
+    if job.failures >= LOOP_FAILURES and list(job.ttr_s[-2:]) == [None, None]:
+        return Sentence(how, "It fails again before it trains: stop it and read the evidence below.")
+    return Sentence(how, "Nothing to do unless it takes longer than the last time.")
+
+
+def _stalled(job: Job, now: float) -> Sentence:
+    return Sentence(
+        f"no progress for {_since(job.last_progress_at, now)}{_reached(job)}",
+        "Look at what the ranks are doing: a stack of each one shows who waits for whom.",
+    )
+
+
+def _lost(job: Job, now: float) -> Sentence:
+    return Sentence(
+        f"silent for {_since(job.last_event_at, now)}; nobody said that it ended",
+        "Look whether its processes still run and can reach the exporter.",
+    )
+
+
+def _unobserved(job: Job, _now: float) -> Sentence:
+    return Sentence(
+        f"running for {duration(job.wall_s)}, but no rank tells anything",
+        "Only the launcher speaks. Let the trainer report, or its time stays unknown.",
+    )
+
+
+def _starting(job: Job, now: float) -> Sentence:
+    return Sentence(f"starting for {_since(job.state_since, now)}, no step yet")
+
+
+def _at_work(job: Job, now: float) -> Sentence:
+    work = job.state.replace("_", " ")
+    doing = work if work == "training" else f"{work} for {_since(job.state_since, now)}"
+    parts = [doing]
+    if job.step is not None:
+        parts.append(f"step {whole(job.step)}")
+    if job.last_progress_at is not None:
+        parts.append(f"last progress {ago(_age(job.last_progress_at, now))}")
+    if job.unsaved_exposure_s:
+        parts.append(f"{duration(job.unsaved_exposure_s)} unsaved")
+    return Sentence(", ".join(parts), _advice_unsaved(job))
+
+
+def _over(job: Job) -> Sentence:
+    ended = {
+        "succeeded": "finished",
+        "failed": "ended in failure",
+        "timed_out": "ended at its time limit",
+        "preempted": "ended by preemption",
+        "cancelled": "ended by decision",
+    }.get(job.state, f"over ({job.state.replace('_', ' ')})")
+    share = "" if job.ett_percent is None else f", {percent(job.ett_percent)} of it effective"
+    do = "Read the evidence of its last failure." if job.state == "failed" else ""
+    return Sentence(f"{ended} after {duration(job.wall_s)}{_reached(job)}{share}", do)
+
+
+def _advice_unsaved(job: Job) -> str:
+    if job.last_durable_at is None and (job.unsaved_exposure_s or 0.0) > LONG_UNSAVED_S:
+        return "No checkpoint is durable so far: a failure now would lose all of it."
+    return ""
+
+
+def _failure(job: Job) -> str:
+    return f"failure {job.failures}" if job.failures else "a failure"
+
+
+def _reached(job: Job) -> str:
+    return "" if job.step is None else f", at step {whole(job.step)}"
+
+
+def _since(moment: float | None, now: float) -> str:
+    return duration(_age(moment, now))
+
+
+def _age(moment: float | None, now: float) -> float | None:
+    return None if moment is None else max(now - moment, 0.0)
+
+
+_SENTENCES: Mapping[str, Callable[[Job, float], Sentence]] = {
+    "recovering": _recovering,
+    "stalled": _stalled,
+    "lost": _lost,
+    "unobserved": _unobserved,
+    "starting": _starting,
+}
