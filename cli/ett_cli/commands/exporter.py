@@ -1,0 +1,63 @@
+"""`ett exporter`: serve ingest, /metrics and the query API until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the settings of the exporter."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=9410, help="port to listen on, 0 for a free one (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--database",
+        default="ettwatch.sqlite",
+        metavar="PATH",
+        help="SQLite file or SQLAlchemy URL (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--watch",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="follow the *.jsonl journals of a directory; may be given several times",
+    )
+    parser.add_argument(
+        "--ended-grace-s",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long an ended job stays on /metrics (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve; returns 0 after SIGTERM or SIGINT, 1 with one sentence where it cannot start."""
+    from ett_exporter.server import ServeError, serve  # noqa: PLC0415 - loaded when run
+    from ett_exporter.settings import Settings  # noqa: PLC0415
+    from ett_exporter.store import StoreError  # noqa: PLC0415
+
+    logging.basicConfig(level=logging.WARNING, format="ett exporter: %(message)s")
+    try:
+        settings = Settings(
+            host=arguments.host,
+            port=arguments.port,
+            database=arguments.database,
+            watch=tuple(arguments.watch),
+            ended_grace_s=arguments.ended_grace_s,
+        )
+        serve(settings, lambda url: _say_ready(url, arguments.database))
+    except (ValueError, ServeError, StoreError) as error:
+        print(f"ett exporter: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _say_ready(url: str, database: str) -> None:
+    print(f"ett exporter: serving {url} (database {database})", flush=True)

@@ -1,0 +1,145 @@
+"""From views of jobs to the JSON objects of the query API: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
+from ett_core.accounting.account import seconds
+from ett_core.causes import cause_of
+from ett_core.components import area_of
+from ett_core.details import EvidenceLine
+from ett_exporter.live import JobPage, JobView
+
+Json: TypeAlias = dict[str, Any]
+
+LABELS = ("team", "model", "cluster", "scheduler")
+
+
+def jobs_answer(views: Sequence[JobView], now: float) -> Json:
+    """All jobs as of `now`."""
+    return {"as_of": now, "jobs": [job_answer(view) for view in views]}
+
+
+def job_answer(view: JobView) -> Json:
+    """One job in one row."""
+    return {**_identity(view), **_time(view), **_progress(view), **_checkpoint_totals(view)}
+
+
+def page_answer(page: JobPage) -> Json:
+    """One job in full."""
+    account, details = page.view.account, page.view.details
+    return {
+        **job_answer(page.view),
+        "attempt_list": [_attempt(attempt) for attempt in account.attempts],
+        "failure_list": [_failure(f, page.evidence.get(f.attempt, ())) for f in account.failures],
+        "timeline": [_stretch(stretch) for stretch in page.timeline],
+        "checkpoints": [msgspec.structs.asdict(checkpoint) for checkpoint in page.checkpoints],
+        "compile": details.compile_s,
+        "hidden": _sum_of(attempt.hidden for attempt in account.attempts),
+        "counters": details.counters,
+        "versions": details.versions,
+        "labels": details.labels,
+        "config_hash": details.config_hash,
+        "nodes": page.nodes,
+        "areas": area_seconds(account.components),
+        "resume_evidence": account.resume_evidence,
+        "not_saved": account.not_saved,
+    }
+
+
+def area_seconds(components: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by area of the training cycle, without those that are zero.
+
+    >>> area_seconds({"training": 8.0, "data_wait": 1.0, "stalled": 1.0})
+    {'effective training': 8.0, 'wasted training': 2.0}
+    """
+    return _sum_of({area_of(component): amount} for component, amount in components.items())
+
+
+def _identity(view: JobView) -> Json:
+    account, details = view.account, view.details
+    return {
+        "job_id": account.job_id,
+        "job_name": view.label("job_name") or account.job_id,
+        **{name: view.label(name) for name in LABELS},
+        "accelerator_type": details.accelerator_type,
+        "accelerators": details.accelerators,
+        "world_size": details.world_size,
+    }
+
+
+def _time(view: JobView) -> Json:
+    account = view.account
+    return {
+        "state": account.state,
+        "state_since": account.state_since,
+        "finished": account.finished,
+        "start": account.start,
+        "end": account.end,
+        "wall_s": account.wall_s,
+        "components": account.components,
+        "groups": account.groups,
+        "ett_percent": account.ett_percent,
+        "tts_s": account.tts_s,
+        "ttr_s": account.ttr_s,
+        "failures": len(account.failures),
+        "attempts": len(account.attempts),
+        "unsaved_exposure_s": account.unsaved_exposure_s,
+    }
+
+
+def _progress(view: JobView) -> Json:
+    account = view.account
+    return {
+        "attempt": account.attempts[-1].attempt if account.attempts else None,
+        "step": account.step,
+        "samples": view.details.samples,
+        "last_progress_at": account.last_progress_at,
+        "last_event_at": account.last_event_at,
+        "caches": {
+            name: {"hits": total.hits, "misses": total.misses, "bypasses": total.bypasses}
+            for name, total in view.details.caches.items()
+        },
+    }
+
+
+def _checkpoint_totals(view: JobView) -> Json:
+    details = view.details
+    durable = details.last_durable
+    return {
+        "checkpoint_blocking_s": details.checkpoint_blocking_s,
+        "checkpoint_count": details.checkpoint_count,
+        "last_durable_at": durable.time if durable else None,
+        "last_durable_step": durable.step if durable else None,
+    }
+
+
+def _attempt(attempt: AttemptAccount) -> Json:
+    return msgspec.structs.asdict(attempt)
+
+
+def _failure(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Json:
+    fields = ("time", "rank", "node", "source", "text")
+    lines = [{field: getattr(line, field) for field in fields} for line in evidence]
+    return {**msgspec.structs.asdict(failure), "cause": cause_of(failure), "evidence": lines}
+
+
+def _stretch(stretch: Stretch) -> Json:
+    return {
+        "start": seconds(stretch.start_ns),
+        "end": seconds(stretch.end_ns),
+        "attempt": stretch.attempt,
+        "components": {component: seconds(amount) for component, amount in stretch.shares},
+    }
+
+
+def _sum_of(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for part in parts:
+        for name, amount in part.items():
+            totals[name] = totals.get(name, 0.0) + amount
+    return totals

@@ -1,0 +1,140 @@
+"""The HTTP interface: one Starlette application over a service.
+
+The event loop only reads bodies and sends answers; decoding, storing, folding and rendering run
+in worker threads. Whatever is sent, the answer is a clear JSON error or a success.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from ett_exporter.answers import jobs_answer, page_answer
+from ett_exporter.clocks import parse_sent_at
+from ett_exporter.exposition import render, take_snapshot
+from ett_exporter.ingest import RefusedError, TooLargeError, decompress
+from ett_exporter.service import BusyError, Service
+from ett_exporter.store import StoreError
+
+SENT_AT_HEADER = "x-ett-sent-at"
+RETRY_AFTER_S = 2
+
+
+def make_app(service: Service) -> Starlette:
+    """The application that serves `service`."""
+    api = _Api(service)
+    return Starlette(
+        routes=[
+            Route("/api/v1/segments", api.take_segment, methods=["POST"]),
+            Route("/api/v1/jobs", api.jobs),
+            Route("/api/v1/jobs/{job_id:path}", api.job),
+            Route("/metrics", api.metrics),
+            Route("/healthz", _healthz),
+        ],
+        exception_handlers={HTTPException: _http_error},
+    )
+
+
+class _Api:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._in_progress = 0
+
+    async def take_segment(self, request: Request) -> Response:
+        offset_s = self._clock_offset_s(request)
+        if self._in_progress >= self._service.settings.limits.concurrent_segments:
+            return self._refuse(503, "too many segments at once")
+        self._in_progress += 1
+        try:
+            return await self._take(request, offset_s)
+        except RefusedError as error:
+            return self._refuse(error.status, str(error))
+        except ClientDisconnect:
+            return self._refuse(400, "the sender left before the end of the body")
+        except (BusyError, StoreError) as error:
+            return self._refuse(503, str(error))
+        finally:
+            self._in_progress -= 1
+
+    def jobs(self, _request: Request) -> Response:
+        now = self._service.clock()
+        return _json(jobs_answer(self._service.views(now), now))
+
+    def job(self, request: Request) -> Response:
+        job_id = request.path_params["job_id"]
+        try:
+            begin, end = (_moment(request, name) for name in ("begin", "end"))
+        except ValueError as error:
+            return _json({"error": str(error)}, 400)
+        page = self._service.page(job_id, self._service.clock(), begin, end)
+        if page is None:
+            return _json({"error": f"no job {job_id[:128]!r} is known here"}, 404)
+        return _json(page_answer(page))
+
+    def metrics(self, request: Request) -> Response:
+        body, content_type = render(take_snapshot(self._service), request.headers.get("accept", ""))
+        return Response(body, headers={"Content-Type": content_type})
+
+    async def _take(self, request: Request, offset_s: float | None) -> Response:
+        limits = self._service.settings.limits
+        encoding = request.headers.get("content-encoding", "").strip().lower()
+        body = await _read_body(request, limits.body_bytes)
+
+        def work() -> Response:
+            return _json(self._service.ingest(decompress(body, encoding, limits), offset_s))
+
+        return await run_in_threadpool(work)
+
+    def _clock_offset_s(self, request: Request) -> float | None:
+        sent_at = parse_sent_at(request.headers.get(SENT_AT_HEADER))
+        return None if sent_at is None else sent_at - self._service.clock()
+
+    def _refuse(self, status: int, error: str) -> Response:
+        self._service.count_refused()
+        again = {"Retry-After": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+        return _json({"error": error}, status, again)
+
+
+async def _read_body(request: Request, limit_bytes: int) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit_bytes:
+            raise TooLargeError(f"the body is larger than {limit_bytes} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _moment(request: Request, name: str) -> float | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    try:
+        moment = float(text)
+    except ValueError:
+        moment = math.nan
+    if not abs(moment) < 1e11:  # noqa: PLR2004 - the range of times in events
+        raise ValueError(f"{name} is not a time in Unix seconds")
+    return moment
+
+
+def _json(answer: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(answer), status, headers, media_type="application/json")
+
+
+def _healthz(_request: Request) -> Response:
+    return PlainTextResponse("ok")
+
+
+def _http_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
+    return _json({"error": error.detail}, error.status_code, error.headers)

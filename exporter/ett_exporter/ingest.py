@@ -1,0 +1,143 @@
+"""From the bytes of a request or a journal to events: pure, and at home with hostile input.
+
+Good lines of a bad batch are kept; each bad one is reported with its number (from 1) and the
+reason. A segment holds lines of one writer of one job, and each sequence number once.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ett_core.events import AnyEvent, decode
+from ett_exporter.settings import Limits
+
+GZIP_WBITS = 31
+REASON_CHARACTERS = 300
+
+
+class RefusedError(ValueError):
+    """The input is refused whole; the message says why, `status` is its HTTP status."""
+
+    status = 400
+
+
+class TooLargeError(RefusedError):
+    """The input exceeds a limit."""
+
+    status = 413
+
+
+class UnknownEncodingError(RefusedError):
+    """The Content-Encoding is not known here."""
+
+    status = 415
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One good line: its number, its bytes as they were sent, and the event on it."""
+
+    number: int
+    raw: bytes
+    event: AnyEvent
+
+
+class Rejected(msgspec.Struct, frozen=True, gc=False):
+    """One line that was not taken in, and why."""
+
+    line: int
+    reason: str
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Lines of one writer of one job: the unit of ingest, de-duplication and storage."""
+
+    job_id: str
+    writer: str
+    lines: Sequence[Line]
+
+
+def decompress(body: bytes, encoding: str, limits: Limits) -> bytes:
+    """The body without its Content-Encoding (`gzip`, `identity` or none).
+
+    Raises:
+        TooLargeError: it is longer than `limits.segment_bytes`, however small it was sent.
+        RefusedError: it is no whole gzip stream.
+        UnknownEncodingError: the encoding is not known here.
+    """
+    if encoding in ("", "identity"):
+        return body
+    if encoding != "gzip":
+        raise UnknownEncodingError(f"Content-Encoding {encoding[:40]!r} is not known; use gzip or none")
+    return _gunzip(body, limits.segment_bytes)
+
+
+def _gunzip(body: bytes, limit_bytes: int) -> bytes:
+    parts, left = [], limit_bytes
+    while body:
+        stream = zlib.decompressobj(GZIP_WBITS)
+        try:
+            part = stream.decompress(body, left + 1)
+        except zlib.error as error:
+            raise RefusedError(f"the body is no gzip stream: {error}") from error
+        left -= len(part)
+        if left < 0:
+            raise TooLargeError(f"the body is larger than {limit_bytes} bytes once decompressed")
+        if not stream.eof:
+            raise RefusedError("the body ends in the middle of its gzip stream")
+        parts.append(part)
+        body = stream.unused_data
+    return b"".join(parts)
+
+
+def read_lines(text: bytes, limits: Limits, first_line: int = 1) -> tuple[list[Line], list[Rejected]]:
+    """The events of NDJSON `text`, and the lines that are none; blank lines mean nothing.
+
+    Raises:
+        TooLargeError: there are more than `limits.segment_lines` lines.
+    """
+    if text.count(b"\n") > limits.segment_lines:
+        raise TooLargeError(f"a segment holds at most {limits.segment_lines} lines")
+    lines: list[Line] = []
+    rejected: list[Rejected] = []
+    for number, raw in enumerate(text.split(b"\n"), first_line):
+        if raw.strip():
+            outcome = _read_line(number, raw, limits)
+            (lines if isinstance(outcome, Line) else rejected).append(outcome)  # type: ignore[arg-type]
+    return lines, rejected
+
+
+def _read_line(number: int, raw: bytes, limits: Limits) -> Line | Rejected:
+    if len(raw) > limits.line_bytes:
+        return Rejected(number, f"longer than {limits.line_bytes} bytes")
+    try:
+        return Line(number, raw, decode(raw))
+    except (ValueError, RecursionError) as error:
+        return Rejected(number, str(error)[:REASON_CHARACTERS])
+
+
+def one_segment(lines: Sequence[Line]) -> tuple[Segment | None, list[Rejected]]:
+    """The segment of the first line's job and writer; lines of others are rejected."""
+    if not lines:
+        return None, []
+    segments = by_writer(lines)
+    rejected = [
+        Rejected(
+            line.number,
+            f"of another {'job' if other.job_id != segments[0].job_id else 'writer'} than the first line;"
+            " a segment holds lines of one writer of one job",
+        )
+        for other in segments[1:]
+        for line in other.lines
+    ]
+    return segments[0], sorted(rejected, key=lambda r: r.line)
+
+
+def by_writer(lines: Iterable[Line]) -> list[Segment]:
+    """One segment for each writer of each job, in order of appearance."""
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        groups.setdefault((line.event.job_id, line.event.writer), []).append(line)
+    return [Segment(job_id, writer, group) for (job_id, writer), group in groups.items()]

@@ -1,0 +1,148 @@
+"""From the view of one job to its samples on /metrics: pure.
+
+A rich job has fewer than 50 series: components and cache results that are zero are left out,
+and free names (caches, compile stages) beyond the first few are added up as `other`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from ett_core.accounting import FailureAccount
+from ett_core.accounting.account import ett_percent
+from ett_core.components import UNSAVED_TRAINING
+from ett_exporter.live import JobView, held_seconds
+
+LABEL_CHARACTERS = 200
+STAGES_SHOWN = 5
+CACHES_SHOWN = 6
+SETTLED_AFTER_S = 120.0
+"""A failure counts once its job trains again, or this long after it."""
+JOB_WINDOWS = ("1h", "24h")
+INFO_LABELS = ("team", "model", "cluster")
+
+
+class Sample(msgspec.Struct, frozen=True, gc=False):
+    """One sample of a family; a summary has a `count` beside its sum, the `value`."""
+
+    family: str
+    labels: tuple[str, ...]
+    value: float
+    count: int | None = None
+
+
+Samples: TypeAlias = Iterator[Sample]
+
+
+def job_samples(view: JobView) -> Samples:
+    """All samples of one job."""
+    job_id = view.account.job_id
+    for sample in (*_time(view), *_progress(view), *_losses(view), *_checkpoints(view), *_compile(view)):
+        yield msgspec.structs.replace(sample, labels=(job_id, *sample.labels))
+
+
+def clip(label: str) -> str:
+    """A label value of bounded length."""
+    return label[:LABEL_CHARACTERS]
+
+
+def ratio(components: Mapping[str, float]) -> float | None:
+    """ETT as a ratio, None where nothing was observed.
+
+    >>> ratio({"training": 3.0, "stalled": 1.0})
+    0.75
+    """
+    percent = ett_percent(components)
+    return None if percent is None else percent / 100.0
+
+
+def _time(view: JobView) -> Samples:
+    account = view.account
+    described = [view.label("job_name") or account.job_id, *(view.label(name) for name in INFO_LABELS)]
+    described += [view.details.accelerator_type, view.label("scheduler")]
+    yield Sample("ett_job_info", tuple(clip(text) for text in described), 1)
+    yield Sample("ett_job_state", (account.state,), 1)
+    for component, seconds in account.components.items():
+        yield Sample("ett_job_component_seconds", (component,), seconds)
+    yield Sample("ett_job_wall_seconds", (), account.wall_s)
+    yield Sample("ett_job_held_seconds", (), held_seconds(account.components))
+    for window, components in _windows(view):
+        yield from _known("ett_job_effective_ratio", ratio(components), window)
+    yield from _known("ett_job_time_to_start_seconds", account.tts_s)
+
+
+def _windows(view: JobView) -> Iterator[tuple[str, Mapping[str, float]]]:
+    yield "all", view.account.components
+    for window in JOB_WINDOWS:
+        yield window, view.windows[window]
+
+
+def _progress(view: JobView) -> Samples:
+    account, details = view.account, view.details
+    yield from _known("ett_job_last_progress_timestamp_seconds", account.last_progress_at)
+    yield from _known("ett_job_step", account.step)
+    yield from _known("ett_job_attempt", account.attempts[-1].attempt if account.attempts else None)
+    yield from _known("ett_job_accelerators", details.accelerators or None)
+    yield Sample("ett_job_samples_total", (), details.samples)
+
+
+def _losses(view: JobView) -> Samples:
+    account = view.account
+    recovered_s = [ttr_s for ttr_s in account.ttr_s if ttr_s is not None]
+    yield Sample("ett_job_time_to_recover_seconds", (), sum(recovered_s), len(recovered_s))
+    settled = [f for f in account.failures if _has_settled(f, account.as_of)]
+    yield Sample("ett_job_failures_total", ("unknown",), len(settled))
+    yield from _known("ett_job_unsaved_exposure_seconds", account.unsaved_exposure_s)
+    lost_s = account.components.get(UNSAVED_TRAINING, 0.0)
+    yield Sample("ett_job_unsaved_training_seconds", (), lost_s)
+
+
+def _has_settled(failure: FailureAccount, as_of: float) -> bool:
+    return failure.ttr_s is not None or as_of - failure.time >= SETTLED_AFTER_S
+
+
+def _checkpoints(view: JobView) -> Samples:
+    details = view.details
+    durable = details.last_durable
+    blocking_s, count = details.checkpoint_blocking_s, details.checkpoint_count
+    yield Sample("ett_job_checkpoint_blocking_seconds", (), blocking_s, count)
+    yield Sample("ett_job_checkpoint_failures_total", (), details.checkpoint_failed_count)
+    if durable is not None:
+        yield Sample("ett_job_checkpoint_last_durable_timestamp_seconds", (), durable.time)
+        yield from _known("ett_job_checkpoint_bytes", durable.bytes)
+
+
+def _compile(view: JobView) -> Samples:
+    details = view.details
+    for stage, seconds in _first_and_other(details.compile_s.items(), STAGES_SHOWN).items():
+        yield Sample("ett_job_compile_seconds_total", (stage,), seconds)
+    for result, field in (("hit", "hits"), ("miss", "misses"), ("bypass", "bypasses")):
+        counts = ((name, getattr(total, field)) for name, total in details.caches.items())
+        for cache, count in _first_and_other(counts, CACHES_SHOWN).items():
+            if count:
+                yield Sample("ett_job_compile_cache_requests_total", (cache, result), count)
+    if details.caches:
+        saved_s = sum(total.saved_s for total in details.caches.values())
+        yield Sample("ett_job_compile_cache_saved_seconds_total", (), saved_s)
+
+
+def _known(family: str, value: float | None, *labels: str) -> Samples:
+    if value is not None:
+        yield Sample(family, labels, value)
+
+
+def _first_and_other(amounts: Iterable[tuple[str, float]], shown: int) -> dict[str, float]:
+    """The first names with their amounts; what is beyond them is summed as `other`.
+
+    >>> _first_and_other([("a", 1.0), ("b", 2.0), ("c", 4.0), ("d", 8.0)], 2)
+    {'a': 1.0, 'b': 2.0, 'other': 12.0}
+    """
+    pairs: Sequence[tuple[str, float]] = list(amounts)
+    totals: dict[str, float] = {}
+    for place, (name, amount) in enumerate(pairs):
+        key = clip(name) if place < shown else "other"
+        totals[key] = totals.get(key, 0.0) + amount
+    return totals

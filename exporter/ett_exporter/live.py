@@ -1,0 +1,151 @@
+"""The live state of one job: its two folds behind one lock, and values read from them.
+
+Threads add events and read at the same time; a reader copies what it needs under the lock and
+works on the copy outside it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from ett_core.accounting import JobAccount, JobFold, Stretch
+from ett_core.accounting.job import History
+from ett_core.checkpoint_log import CheckpointDetail, Durable
+from ett_core.components import RECOVER_QUEUE
+from ett_core.details import CacheTotals, EvidenceLine, JobDetails
+from ett_core.events import AnyEvent
+
+WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
+
+
+class DetailsView(msgspec.Struct, frozen=True):
+    """What is known of a job beside its time, at one moment."""
+
+    labels: Mapping[str, str]
+    versions: Mapping[str, str]
+    config_hash: str
+    world_size: int
+    accelerators: int
+    accelerator_type: str
+    samples: float
+    checkpoint_count: int
+    checkpoint_blocking_s: float
+    checkpoint_durable_count: int
+    checkpoint_failed_count: int
+    last_durable: Durable | None
+    caches: Mapping[str, CacheTotals]
+    compile_s: Mapping[str, float]
+    counters: Mapping[str, float]
+
+
+class JobView(msgspec.Struct, frozen=True):
+    """One job at one moment: its account, its details, its trailing windows."""
+
+    account: JobAccount
+    details: DetailsView
+    windows: Mapping[str, Mapping[str, float]]
+    """Seconds by component in the trailing windows `1h`, `24h`, `7d`."""
+
+    def label(self, name: str) -> str:
+        """A label of the job, empty where it has none."""
+        return self.details.labels.get(name, "")
+
+    @property
+    def accelerator_weight(self) -> int:
+        """Accelerators the job holds; where it says none, its ranks; at least 1."""
+        return self.details.accelerators or self.details.world_size or 1
+
+
+class JobPage(msgspec.Struct, frozen=True):
+    """One job at one moment with everything that its own page shows."""
+
+    view: JobView
+    timeline: Sequence[Stretch]
+    checkpoints: Sequence[CheckpointDetail]
+    evidence: Mapping[int, Sequence[EvidenceLine]]
+    nodes: Mapping[int, str]
+
+
+class LiveJob:
+    """One job in memory; safe to use from any thread."""
+
+    def __init__(self, job_id: str, last_received_at: float, history: History) -> None:
+        """Start empty; `history` gives every event of the job that was made durable."""
+        self.last_received_at = last_received_at
+        self._lock = threading.Lock()
+        self._fold = JobFold(job_id, history=history)
+        self._details = JobDetails()
+
+    def take(self, keep: Callable[[], Sequence[AnyEvent]], received_at: float) -> int:
+        """Make events durable by `keep`, then fold those that it returns; returns their number.
+
+        Both happen under the lock, so that a fold which reads the history again never meets an
+        event there that it is still to be given.
+        """
+        with self._lock:
+            events = keep()
+            if events:
+                self.last_received_at = max(self.last_received_at, received_at)
+                self._fold.add(events)
+                self._details.add(events)
+            return len(events)
+
+    def view(self, now: float) -> JobView | None:
+        """The job as of `now`; None before its first event."""
+        with self._lock:
+            return self._view(now)
+
+    def page(self, now: float, begin: float | None = None, end: float | None = None) -> JobPage | None:
+        """The job with its timeline between `begin` and `end` (Unix seconds; None: all)."""
+        with self._lock:
+            view = self._view(now)
+            if view is None:
+                return None
+            return JobPage(
+                view=view,
+                timeline=self._fold.timeline(now, begin, end),
+                checkpoints=self._details.checkpoints.latest,
+                evidence={f.attempt: self._details.evidence(f.attempt) for f in view.account.failures},
+                nodes=dict(self._details.nodes),
+            )
+
+    def _view(self, now: float) -> JobView | None:
+        account = self._fold.account(now)
+        if account is None:
+            return None
+        windows = {name: self._fold.window(now - length, now, now) for name, length in WINDOWS_S.items()}
+        return JobView(account, details_view(self._details), windows)
+
+
+def details_view(details: JobDetails) -> DetailsView:
+    """A copy of the details that no later event changes."""
+    return DetailsView(
+        labels=details.labels,
+        versions=details.versions,
+        config_hash=details.config_hash,
+        world_size=details.world_size,
+        accelerators=details.accelerators,
+        accelerator_type=details.accelerator_type,
+        samples=details.samples,
+        checkpoint_count=details.checkpoints.count,
+        checkpoint_blocking_s=details.checkpoints.blocking_s,
+        checkpoint_durable_count=details.checkpoints.durable_count,
+        checkpoint_failed_count=details.checkpoints.failed_count,
+        last_durable=details.checkpoints.last_durable,
+        caches=details.caches,
+        compile_s=dict(details.compile_s),
+        counters=details.counters,
+    )
+
+
+def held_seconds(components: Mapping[str, float]) -> float:
+    """Seconds in which the hardware was held: all but the queueing after a failure.
+
+    >>> held_seconds({"training": 10.0, "recover.queue": 5.0})
+    10.0
+    """
+    return sum(components.values()) - components.get(RECOVER_QUEUE, 0.0)

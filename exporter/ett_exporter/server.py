@@ -1,0 +1,101 @@
+"""Serving one exporter from this process until it is told to stop.
+
+The main thread runs the event loop (uvloop), requests work in threads, one more thread follows
+watched journals. SIGTERM and SIGINT let running requests finish, then close the store.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from ett_exporter.api import make_app
+from ett_exporter.service import Service
+from ett_exporter.settings import Settings
+from ett_exporter.store import Store
+from ett_exporter.watch import Watcher
+
+BACKLOG = 1024
+SHUTDOWN_S = 5
+
+
+class ServeError(RuntimeError):
+    """The address cannot be listened on; the message says why."""
+
+
+def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `on_ready` is given the URL once requests are answered.
+
+    Raises:
+        ServeError: the address cannot be listened on.
+        StoreError: the database cannot be opened.
+    """
+    with _listening(settings) as listener, _service(settings) as service:
+        server = uvicorn.Server(_config(service))
+        _stop_on_signals(server)
+        on_ready(url_of(listener))
+        server.run(sockets=[listener])
+
+
+def url_of(listener: socket.socket) -> str:
+    """The URL of a listening socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+        raise ServeError(f"cannot listen on {where}: {reason}") from error
+    with listener:
+        yield listener
+
+
+@contextmanager
+def _service(settings: Settings) -> Iterator[Service]:
+    store = Store(settings.database)
+    try:
+        service = Service(store, settings)
+        watcher = Watcher(service, settings.watch, settings.watch_interval_s)
+        watcher.start()
+        try:
+            yield service
+        finally:
+            watcher.stop()
+    finally:
+        store.close()
+
+
+def _config(service: Service) -> uvicorn.Config:
+    return uvicorn.Config(
+        make_app(service),
+        loop="uvloop",
+        http="httptools",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+    )
+
+
+def _stop_on_signals(server: uvicorn.Server) -> None:
+    """Stop `server` on a signal; uvicorn raises the signal again at its end, which is then nothing new."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)

@@ -1,0 +1,182 @@
+"""The exporter without its servers: takes in segments, keeps them, answers from live jobs.
+
+Any thread may call. A segment is first made durable, then folded; a crash between the two
+loses nothing, because the live jobs are folded again from the store at the start.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+import msgspec
+
+from ett_core.accounting.job import History
+from ett_exporter.clocks import clock_event, is_noteworthy
+from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_lines
+from ett_exporter.live import JobPage, JobView, LiveJob
+from ett_exporter.settings import Settings
+from ett_exporter.store import Store, raw_line
+
+REJECTED_SHOWN = 100
+"""Rejected lines that an answer names; it counts them all."""
+
+
+class BusyError(RuntimeError):
+    """The exporter takes in no more for now; the sender tries again later."""
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The answer to a segment, once what was good of it is durable."""
+
+    accepted: int
+    duplicates: int
+    rejected: Sequence[Rejected]
+    rejected_total: int
+
+
+class IngestStats(msgspec.Struct, frozen=True):
+    """What this process has taken in since it started."""
+
+    events: int = 0
+    segments: int = 0
+    duplicates: int = 0
+    rejected_lines: int = 0
+    refused_requests: int = 0
+    store_writes: int = 0
+    store_write_s: float = 0.0
+
+
+class Service:
+    """All jobs of one exporter; `clock` gives Unix seconds."""
+
+    def __init__(
+        self, store: Store, settings: Settings | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.settings = settings or Settings()
+        self.store = store
+        self.clock = clock
+        self._jobs: dict[str, LiveJob] = {}
+        self._lock = threading.Lock()
+        self._stats = IngestStats()
+        self._writer = f"exporter-{secrets.token_hex(8)}"
+        self._clock_seqs: dict[str, int] = {}
+        self._rebuild()
+
+    def ingest(self, text: bytes, clock_offset_s: float | None = None) -> Accepted:
+        """Take in NDJSON lines of one writer; returns once they are durable.
+
+        `clock_offset_s` is how far the sender's clock was seen ahead of ours, if it said.
+
+        Raises:
+            TooLargeError: there are too many lines.
+            BusyError: the job is one too many.
+            StoreError: they could not be written; nothing of the segment counts.
+        """
+        lines, bad = read_lines(text, self.settings.limits)
+        segment, strange = one_segment(lines)
+        if segment is not None:
+            accepted = self._keep(segment)
+            self._compare_clocks(segment, clock_offset_s)
+        else:
+            accepted = 0
+        rejected = sorted([*bad, *strange], key=lambda r: r.line)
+        self._count(rejected_lines=len(rejected))
+        duplicates = len(segment.lines) - accepted if segment else 0
+        return Accepted(accepted, duplicates, rejected[:REJECTED_SHOWN], len(rejected))
+
+    def ingest_lines(self, lines: Sequence[Line], rejected: int) -> None:
+        """Take in lines of any writers, as a watched journal holds them; errors as `ingest`."""
+        self._count(rejected_lines=rejected)
+        for segment in by_writer(lines):
+            self._keep(segment)
+
+    def count_refused(self) -> None:
+        """Count a request that was refused whole."""
+        self._count(refused_requests=1)
+
+    @property
+    def stats(self) -> IngestStats:
+        """What this process has taken in so far."""
+        return self._stats
+
+    @property
+    def job_count(self) -> int:
+        """Jobs known."""
+        return len(self._jobs)
+
+    def views(self, now: float) -> list[JobView]:
+        """Every job as of `now`, in the order in which they were first heard of."""
+        return [view for job in self._all_jobs() if (view := job.view(now)) is not None]
+
+    def shown_views(self, views: Sequence[JobView], now: float) -> list[JobView]:
+        """Those that are on /metrics: not the jobs that ended longer than the grace ago."""
+        return [view for view in views if not self._is_gone(view, now)]
+
+    def page(
+        self, job_id: str, now: float, begin: float | None = None, end: float | None = None
+    ) -> JobPage | None:
+        """One job in full; None where it is unknown."""
+        job = self._jobs.get(job_id)
+        return job.page(now, begin, end) if job else None
+
+    def _rebuild(self) -> None:
+        for known in self.store.jobs():
+            job = LiveJob(known.job_id, known.last_received_at, self._history(known.job_id))
+            for events in self.store.events(known.job_id):
+                job.take(lambda events=events: events, known.last_received_at)  # type: ignore[misc]
+            self._jobs[known.job_id] = job
+
+    def _all_jobs(self) -> list[LiveJob]:
+        with self._lock:
+            return list(self._jobs.values())
+
+    def _is_gone(self, view: JobView, now: float) -> bool:
+        last_received_at = self._jobs[view.account.job_id].last_received_at
+        return view.account.finished and now - last_received_at > self.settings.ended_grace_s
+
+    def _keep(self, segment: Segment) -> int:
+        now = self.clock()
+        began = time.perf_counter()
+        fresh = self._job(segment.job_id, now).take(lambda: self.store.append(segment, now), now)
+        self._count(
+            events=fresh,
+            segments=1,
+            duplicates=len(segment.lines) - fresh,
+            store_writes=1,
+            store_write_s=time.perf_counter() - began,
+        )
+        return fresh
+
+    def _job(self, job_id: str, now: float) -> LiveJob:
+        """The live job; a new one, which shows with its first event, where it is unknown."""
+        with self._lock:
+            if job_id not in self._jobs and len(self._jobs) >= self.settings.limits.jobs:
+                raise BusyError(f"this exporter holds {len(self._jobs)} jobs, which is its limit")
+            return self._jobs.setdefault(job_id, LiveJob(job_id, now, self._history(job_id)))
+
+    def _history(self, job_id: str) -> History:
+        return lambda: chain.from_iterable(self.store.events(job_id))
+
+    def _compare_clocks(self, segment: Segment, offset_s: float | None) -> None:
+        if offset_s is None:
+            return
+        if is_noteworthy(offset_s, self.store.clock_offset_s(segment.job_id, segment.writer)):
+            self._record_clock(segment, offset_s)
+
+    def _record_clock(self, segment: Segment, offset_s: float) -> None:
+        with self._lock:
+            seq = self._clock_seqs.get(segment.job_id, 0)
+            self._clock_seqs[segment.job_id] = seq + 1
+        last = segment.lines[-1].event
+        event = clock_event(last, writer=self._writer, seq=seq, now=self.clock(), offset_s=offset_s)
+        self._keep(Segment(segment.job_id, self._writer, [raw_line(event)]))
+        self.store.record_clock_offset(segment.job_id, segment.writer, offset_s)
+
+    def _count(self, **more: float) -> None:
+        with self._lock:
+            totals = {name: getattr(self._stats, name) + value for name, value in more.items()}
+            self._stats = msgspec.structs.replace(self._stats, **totals)

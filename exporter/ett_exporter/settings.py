@@ -1,0 +1,59 @@
+"""Settings and limits of the exporter; every limit is explicit and refused with a clear answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much the exporter takes in before it refuses."""
+
+    body_bytes: int = 8 * MIB
+    """Bytes of a request body as sent; more is answered 413."""
+    segment_bytes: int = 64 * MIB
+    """Bytes of a body after decompression; more is answered 413."""
+    line_bytes: int = 64 * 1024
+    """Bytes of one line; a longer line is rejected, the rest of its segment is kept."""
+    segment_lines: int = 20_000
+    """Lines of one segment; more are answered 413."""
+    jobs: int = 10_000
+    """Jobs known to one exporter; a segment of a further job is answered 503."""
+    concurrent_segments: int = 32
+    """Segments taken in at the same time; more are answered 503 and tried again by the sender."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that can be set; `ett exporter --help` shows the same."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; the default is this machine only."""
+    port: int = 9410
+    """Port to listen on; 0 takes a free one."""
+    database: str = "ettwatch.sqlite"
+    """Path of an SQLite file, or an SQLAlchemy URL."""
+    watch: tuple[Path, ...] = ()
+    """Directories whose `*.jsonl` journals are followed."""
+    watch_interval_s: float = 1.0
+    """Seconds between two looks at the watched directories."""
+    ended_grace_s: float = 300.0
+    """Seconds that an ended job stays on /metrics."""
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Check what the user chose.
+
+        Raises:
+            ValueError: a value is out of its range; the message says which.
+        """
+        if not 0 <= self.port <= 65_535:  # noqa: PLR2004 - the range of ports
+            raise ValueError(f"port {self.port} is not between 0 and 65535")
+        if self.watch_interval_s <= 0 or self.ended_grace_s < 0:
+            raise ValueError("intervals must be positive, the grace not negative")
+        for directory in self.watch:
+            if not directory.is_dir():
+                raise ValueError(f"cannot watch {directory}: it is no directory")

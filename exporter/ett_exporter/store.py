@@ -1,0 +1,272 @@
+"""What was ingested, kept on disk: a segment that is acknowledged survives `kill -9`.
+
+One process owns an SQLite file (a lock beside it says so). Any thread may call; writes take one
+lock and one transaction each, and return when the data is durable (WAL, synchronous=FULL).
+Readers see only committed data and never wait for the writer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Engine, Select, create_engine, delete, event, insert, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from ett_core.events import AnyEvent, decode, encode
+from ett_exporter import schema
+from ett_exporter.ingest import Line, Segment
+from ett_exporter.ranges import Ranges
+from ett_exporter.schema import jobs, journal_offsets, segments, writers
+
+COMPRESSION_LEVEL = 6
+READ_ROWS = 200
+
+
+class StoreError(RuntimeError):
+    """The store cannot be opened or written; the message says why in one sentence."""
+
+
+class KnownJob(msgspec.Struct, frozen=True, gc=False):
+    """A job of the store, and when its latest segment came."""
+
+    job_id: str
+    last_received_at: float
+
+
+class JournalOffset(msgspec.Struct, frozen=True, gc=False):
+    """How far a watched journal has been read: bytes and lines of the file with this inode."""
+
+    inode: int
+    offset: int
+    lines: int
+
+
+class Store:
+    """The database of one exporter; `close` it at the end.
+
+    Raises:
+        StoreError: the database cannot be opened, belongs to a running exporter, or is of a
+            later version.
+    """
+
+    def __init__(self, database: str) -> None:
+        url = _url(database)
+        self._file_lock = _lock_file(url)
+        self._write_lock = threading.Lock()
+        self._engine = _engine(url)
+        try:
+            with self._engine.begin() as connection:
+                schema.migrate(connection)
+        except (SQLAlchemyError, sqlite3.Error, schema.SchemaError) as error:
+            self.close()
+            raise StoreError(f"cannot open the database {database}: {_reason(error)}") from error
+
+    def close(self) -> None:
+        """Release the file."""
+        self._engine.dispose()
+        if self._file_lock is not None:
+            self._file_lock.close()
+
+    def append(self, segment: Segment, received_at: float) -> list[AnyEvent]:
+        """Keep the lines of `segment` that are not held yet; returns their events, once durable.
+
+        Raises:
+            StoreError: it could not be written; nothing of it is kept.
+        """
+        with self._writing() as connection:
+            held = _held(connection, segment)
+            fresh = _fresh(segment.lines, held)
+            if fresh:
+                _note_job(connection, segment.job_id, received_at)
+                _note_held(connection, segment, held.plus(line.event.seq for line in fresh))
+                connection.execute(insert(segments).values(_row(segment, fresh, received_at)))
+        return [line.event for line in fresh]
+
+    def clock_offset_s(self, job_id: str, writer: str) -> float | None:
+        """The offset last recorded of a writer's clock."""
+        query = select(writers.c.clock_offset_s).where(_is(job_id, writer))
+        with self._reading() as connection:
+            return connection.execute(query).scalar_one_or_none()
+
+    def record_clock_offset(self, job_id: str, writer: str, offset_s: float) -> None:
+        """Remember the offset that was recorded as an event."""
+        with self._writing() as connection:
+            connection.execute(writers.update().where(_is(job_id, writer)).values(clock_offset_s=offset_s))
+
+    def jobs(self) -> list[KnownJob]:
+        """All jobs, in the order in which they were first heard of."""
+        query = select(jobs.c.job_id, jobs.c.last_received_at).order_by(jobs.c.first_received_at)
+        with self._reading() as connection:
+            return [KnownJob(*row) for row in connection.execute(query)]
+
+    def events(self, job_id: str, attempt: int | None = None) -> Iterator[list[AnyEvent]]:
+        """The events of a job (of one attempt), a list a segment, in the order of their arrival."""
+        for blob in self._blobs(_of_job(job_id, attempt)):
+            found = [decode(line) for line in zlib.decompress(blob).split(b"\n")]
+            yield [e for e in found if attempt is None or e.attempt == attempt]
+
+    def journal_offset(self, path: str) -> JournalOffset | None:
+        """How far the journal at `path` has been read."""
+        columns = (journal_offsets.c.inode, journal_offsets.c.offset, journal_offsets.c.lines)
+        with self._reading() as connection:
+            row = connection.execute(select(*columns).where(journal_offsets.c.path == path)).first()
+        return JournalOffset(*row) if row else None
+
+    def set_journal_offset(self, path: str, reached: JournalOffset) -> None:
+        """Remember how far the journal at `path` has been read."""
+        with self._writing() as connection:
+            connection.execute(delete(journal_offsets).where(journal_offsets.c.path == path))
+            values = {"path": path, **msgspec.structs.asdict(reached)}
+            connection.execute(insert(journal_offsets).values(values))
+
+    def _blobs(self, query: Select[int, bytes]) -> Iterator[bytes]:
+        """The blobs of a query, read in pages so that no read transaction stays open long."""
+        last_id = 0
+        while True:
+            page = query.where(segments.c.id > last_id).order_by(segments.c.id).limit(READ_ROWS)
+            with self._reading() as connection:
+                rows = connection.execute(page).all()
+            if not rows:
+                return
+            yield from (row[1] for row in rows)
+            last_id = rows[-1][0]
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise StoreError(f"cannot read the database: {_reason(error)}") from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        try:
+            with self._write_lock, self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise StoreError(f"cannot write to the database: {_reason(error)}") from error
+
+
+def raw_line(of: AnyEvent) -> Line:
+    """An event of the exporter itself as a line to keep."""
+    return Line(0, encode(of), of)
+
+
+def _held(connection: Connection, segment: Segment) -> Ranges:
+    query = select(writers.c.ranges).where(_is(segment.job_id, segment.writer))
+    return Ranges.parse(connection.execute(query).scalar_one_or_none() or "")
+
+
+def _fresh(lines: Sequence[Line], held: Ranges) -> list[Line]:
+    """The first line of each sequence number that is not held."""
+    by_seq: dict[int, Line] = {}
+    for line in lines:
+        if not held.holds(line.event.seq):
+            by_seq.setdefault(line.event.seq, line)
+    return list(by_seq.values())
+
+
+def _note_job(connection: Connection, job_id: str, received_at: float) -> None:
+    known = connection.execute(
+        jobs.update().where(jobs.c.job_id == job_id).values(last_received_at=received_at)
+    )
+    if not known.rowcount:
+        moments = {"first_received_at": received_at, "last_received_at": received_at}
+        connection.execute(insert(jobs).values(job_id=job_id, **moments))
+
+
+def _note_held(connection: Connection, segment: Segment, held: Ranges) -> None:
+    known = connection.execute(
+        writers.update().where(_is(segment.job_id, segment.writer)).values(ranges=str(held))
+    )
+    if not known.rowcount:
+        key = {"job_id": segment.job_id, "writer": segment.writer}
+        connection.execute(insert(writers).values(ranges=str(held), **key))
+
+
+def _row(segment: Segment, fresh: Sequence[Line], received_at: float) -> dict[str, object]:
+    sequence = [line.event.seq for line in fresh]
+    attempts = [line.event.attempt for line in fresh]
+    return {
+        "job_id": segment.job_id,
+        "writer": segment.writer,
+        "first_seq": min(sequence),
+        "last_seq": max(sequence),
+        "first_attempt": min(attempts),
+        "last_attempt": max(attempts),
+        "count": len(fresh),
+        "received_at": received_at,
+        "lines_zlib": zlib.compress(b"\n".join(line.raw for line in fresh), COMPRESSION_LEVEL),
+    }
+
+
+def _is(job_id: str, writer: str) -> ColumnElement[bool]:
+    return (writers.c.job_id == job_id) & (writers.c.writer == writer)
+
+
+def _of_job(job_id: str, attempt: int | None) -> Select[int, bytes]:
+    query = select(segments.c.id, segments.c.lines_zlib).where(segments.c.job_id == job_id)
+    if attempt is None:
+        return query
+    return query.where(segments.c.first_attempt <= attempt, segments.c.last_attempt >= attempt)
+
+
+def _url(database: str) -> URL:
+    if "://" not in database:
+        return URL.create("sqlite", database=str(Path(database).absolute()))
+    try:
+        return make_url(database)
+    except ArgumentError as error:
+        raise StoreError(f"cannot open the database {database}: {error}") from error
+
+
+def _lock_file(url: URL) -> IO[str] | None:
+    """Hold `<database>.lock` while the exporter lives; the kernel frees it however it ends."""
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    path = Path(f"{url.database}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise StoreError(f"another exporter is using the database {url.database}") from error
+    return lock
+
+
+def _engine(url: URL) -> Engine:
+    engine = create_engine(url)
+    if url.get_backend_name() == "sqlite":
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(dbapi_connection: object, _record: object) -> None:
+    dbapi_connection.isolation_level = None  # type: ignore[attr-defined]  # transactions begin below
+    cursor = dbapi_connection.cursor()  # type: ignore[attr-defined]
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).splitlines()[0]
