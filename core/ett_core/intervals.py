@@ -1,0 +1,139 @@
+"""Checkpoint intervals: what saving costs, what not saving costs, and where the sum is least.
+
+Pure formulas, no state. A checkpoint every `interval_s` seconds blocks the trainer `blocking_s`
+each time, and every failure loses, on average, half an interval plus the upload that had not
+ended when it struck:
+
+    wasted(interval) = train / interval * blocking  +  failures * (interval / 2 + upload)
+
+The sum is least where both interval-dependent terms are equal, at
+`sqrt(2 * blocking * train / failures)`. Upload time does not move that point: a save is lost
+until it is durable whatever the interval is. It does bound the interval from below where only
+one save may be in flight.
+
+Source: J. W. Young, "A first order approximation to the optimum checkpoint interval" (1974);
+J. T. Daly, "A higher order estimate of the optimum checkpoint interval" (2006) for its limits:
+it holds while blocking is small beside the mean time between failures.
+
+>>> costs = Costs(blocking_s=15, failures=3, train_s=86400)
+>>> round(optimal_interval_s(costs), 1), round(wasted(costs).percent, 3)
+(929.5, 3.227)
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+DAY_S = 86_400.0
+
+
+class Costs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job pays: seconds a save blocks, failures in `train_s` seconds, seconds of upload.
+
+    Raises:
+        ValueError: a figure is not finite, a duration is not above zero, or the number of
+            failures or the upload is negative.
+    """
+
+    blocking_s: float
+    failures: float
+    train_s: float
+    upload_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse figures that have no meaning."""
+        _require_above_zero("blocking time", self.blocking_s)
+        _require_above_zero("training time", self.train_s)
+        _require_not_negative("number of failures", self.failures)
+        _require_not_negative("upload time", self.upload_s)
+
+    @property
+    def mtbf_s(self) -> float | None:
+        """Mean time between failures in seconds; None where nothing fails."""
+        return self.train_s / self.failures if self.failures else None
+
+
+class Waste(msgspec.Struct, frozen=True, kw_only=True):
+    """Expected cost of one interval over the training time, in seconds; None is never saving."""
+
+    interval_s: float | None
+    checkpoints: float
+    blocking_s: float
+    lost_s: float
+    train_s: float
+
+    @property
+    def total_s(self) -> float:
+        """Seconds blocked and seconds trained in vain together."""
+        return self.blocking_s + self.lost_s
+
+    @property
+    def percent(self) -> float:
+        """`total_s` as a share of the training time, in percent."""
+        return 100.0 * self.total_s / self.train_s
+
+
+def costs_from_mtbf(
+    *, blocking_s: float, mtbf_s: float, train_s: float = DAY_S, upload_s: float = 0.0
+) -> Costs:
+    """The same costs, from the mean time between failures instead of their number.
+
+    Raises:
+        ValueError: as `Costs`, or `mtbf_s` is not above zero.
+    """
+    _require_above_zero("mean time between failures", mtbf_s)
+    return Costs(blocking_s=blocking_s, failures=train_s / mtbf_s, train_s=train_s, upload_s=upload_s)
+
+
+def optimal_interval_s(costs: Costs) -> float | None:
+    """Seconds between saves that waste least; None where nothing fails, as no save then pays."""
+    if costs.mtbf_s is None:
+        return None
+    return math.sqrt(2.0 * costs.blocking_s * costs.mtbf_s)
+
+
+def wasted(costs: Costs, interval_s: float | None = None) -> Waste:
+    """What `interval_s` is expected to waste; by default the optimum.
+
+    Raises:
+        ValueError: the interval is not finite or not above zero.
+    """
+    interval_s = optimal_interval_s(costs) if interval_s is None else interval_s
+    if interval_s is None:
+        return Waste(interval_s=None, checkpoints=0.0, blocking_s=0.0, lost_s=0.0, train_s=costs.train_s)
+    _require_above_zero("interval", interval_s)
+    checkpoints = costs.train_s / interval_s
+    return Waste(
+        interval_s=interval_s,
+        checkpoints=checkpoints,
+        blocking_s=checkpoints * costs.blocking_s,
+        lost_s=costs.failures * (interval_s / 2.0 + costs.upload_s),
+        train_s=costs.train_s,
+    )
+
+
+def cautions(costs: Costs) -> list[str]:
+    """Sentences that say where the formula, applied to these costs, should not be trusted."""
+    optimum_s, mtbf_s = optimal_interval_s(costs), costs.mtbf_s
+    if optimum_s is None or mtbf_s is None:
+        return ["Nothing fails, so no checkpoint pays for itself: there is no optimal interval."]
+    found = []
+    if costs.blocking_s >= mtbf_s / 2.0:
+        found.append("Blocking is not small beside the time between failures: the formula does not hold.")
+    if optimum_s > costs.train_s:
+        found.append("The optimum is longer than the training time: not one checkpoint pays for itself.")
+    if costs.upload_s > optimum_s:
+        found.append("An upload takes longer than the optimum: save no more often than uploads end.")
+    return found
+
+
+def _require_above_zero(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a finite number above zero, not {value:g}")
+
+
+def _require_not_negative(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be a finite number, zero or more, not {value:g}")

@@ -1,0 +1,101 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ett_core.intervals import Costs, cautions, costs_from_mtbf, optimal_interval_s, wasted
+
+COSTS = st.builds(
+    Costs,
+    blocking_s=st.floats(0.01, 1e4),
+    failures=st.floats(0.01, 1e3),
+    train_s=st.floats(60, 1e8),
+    upload_s=st.floats(0, 1e4),
+)
+
+
+@pytest.mark.parametrize(
+    ("costs", "interval_s", "total_s", "percent"),
+    [
+        (Costs(blocking_s=15, failures=3, train_s=86400), 929.5, 2788.5, 3.227),
+        (Costs(blocking_s=30, failures=4, train_s=86400), 1138.4, 4553.7, 5.270),
+        (costs_from_mtbf(blocking_s=120, mtbf_s=6 * 3600), 2276.8, 9107.4, 10.541),
+        (Costs(blocking_s=15, failures=3, train_s=86400, upload_s=100), 929.5, 3088.5, 3.575),
+    ],
+)
+def test_worked_figures(costs, interval_s, total_s, percent):
+    waste = wasted(costs)
+    assert round(optimal_interval_s(costs), 1) == interval_s
+    assert round(waste.total_s, 1) == total_s
+    assert round(waste.percent, 3) == percent
+
+
+def test_an_interval_in_use_costs_its_saves_and_half_of_itself_a_failure():
+    waste = wasted(Costs(blocking_s=10, failures=2, train_s=36_000, upload_s=50), 3600)
+    assert (waste.checkpoints, waste.blocking_s, waste.lost_s) == (10, 100, 3700)
+    assert waste.total_s == 3800
+
+
+@given(costs=COSTS, factor=st.floats(0.01, 100))
+def test_no_interval_wastes_less_than_the_optimum(costs, factor):
+    best = wasted(costs)
+    other = wasted(costs, best.interval_s * factor)
+    assert other.total_s >= best.total_s * (1 - 1e-12)
+
+
+@given(costs=COSTS)
+def test_at_the_optimum_saving_costs_what_losing_costs(costs):
+    best = wasted(costs)
+    assert math.isclose(
+        best.blocking_s, best.lost_s - costs.failures * costs.upload_s, rel_tol=1e-6, abs_tol=1e-6
+    )
+
+
+def test_without_failures_no_interval_is_best_and_words_say_so():
+    costs = Costs(blocking_s=5, failures=0, train_s=1000)
+    assert optimal_interval_s(costs) is None
+    assert wasted(costs).total_s == 0
+    assert wasted(costs, 100).total_s == 50
+    assert cautions(costs) == [
+        "Nothing fails, so no checkpoint pays for itself: there is no optimal interval."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        (Costs(blocking_s=400, failures=10, train_s=6000), "the formula does not hold"),
+        (Costs(blocking_s=10, failures=0.001, train_s=100), "not one checkpoint pays for itself"),
+        (Costs(blocking_s=1, failures=10, train_s=10_000, upload_s=60), "no more often than uploads end"),
+    ],
+)
+def test_where_the_formula_should_not_be_trusted_a_sentence_says_so(costs, words):
+    assert any(words in sentence for sentence in cautions(costs))
+
+
+def test_in_the_usual_case_there_is_nothing_to_caution():
+    assert cautions(Costs(blocking_s=15, failures=3, train_s=86400, upload_s=60)) == []
+
+
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+@pytest.mark.parametrize("name", ["blocking_s", "train_s", "mtbf_s"])
+def test_a_duration_that_makes_no_sense_is_refused_by_name(name, value):
+    figures = {"blocking_s": 1.0, "train_s": 100.0, "mtbf_s": 10.0} | {name: value}
+    word = {"blocking_s": "blocking", "train_s": "training", "mtbf_s": "between failures"}[name]
+    with pytest.raises(ValueError, match=f"{word}.* must be a finite number"):
+        costs_from_mtbf(**figures)
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf])
+def test_failures_and_upload_may_be_zero_but_not_less(value):
+    with pytest.raises(ValueError, match="number of failures must be a finite number, zero or more"):
+        Costs(blocking_s=1, failures=value, train_s=10)
+    with pytest.raises(ValueError, match="upload time must be a finite number, zero or more"):
+        Costs(blocking_s=1, failures=1, train_s=10, upload_s=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_an_interval_that_makes_no_sense_is_refused(value):
+    with pytest.raises(ValueError, match="interval must be a finite number above zero"):
+        wasted(Costs(blocking_s=1, failures=1, train_s=10), value)
