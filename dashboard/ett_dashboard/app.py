@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from ett_dashboard.theme import style
+from ett_dashboard.theme import ASSETS, style
 from ett_dashboard.views import fleet, job
 
-st.set_page_config(page_title="ettwatch", page_icon=":material/timelapse:", layout="wide")
+st.set_page_config(page_title="ettwatch", page_icon=str(ASSETS / "icon.svg"), layout="wide")
 st.html(f"<style>{style()}</style>")
 page = st.navigation(
     [

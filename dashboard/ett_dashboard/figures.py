@@ -69,7 +69,13 @@ def pareto(shares: Sequence[Share]) -> Figure:
         "margin": _TIGHT,
         "bargap": 0.34,
         "xaxis": {"visible": False, "range": [0, room], "fixedrange": True},
-        "yaxis": {"autorange": "reversed", "automargin": True, "fixedrange": True, "ticks": ""},
+        "yaxis": {
+            "autorange": "reversed",
+            "automargin": True,
+            "fixedrange": True,
+            "ticks": "",
+            "showgrid": False,
+        },
         "dragmode": False,
     }
     return {"data": [trace], "layout": layout}
@@ -97,7 +103,13 @@ def states(counts: Sequence[tuple[str, int]]) -> Figure:
             "range": [0, max((count for _, count in counts), default=1) * 1.2],
             "fixedrange": True,
         },
-        "yaxis": {"autorange": "reversed", "automargin": True, "fixedrange": True, "ticks": ""},
+        "yaxis": {
+            "autorange": "reversed",
+            "automargin": True,
+            "fixedrange": True,
+            "ticks": "",
+            "showgrid": False,
+        },
         "dragmode": False,
     }
     return {"data": [trace], "layout": layout}

@@ -14,7 +14,7 @@ from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
 from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
 from ett_dashboard.theme import component_colour
-from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence, state_group, whole
+from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence, state_group
 
 GROUP_TITLES = {
     "effective": ("Effective", "training whose effect survives"),
@@ -46,8 +46,7 @@ def job_head(job: Job, now: float) -> str:
     """Name, state and describing words of a job, and the sentence that says how it is."""
     words = sentence(job, now)
     facts = [word for word in (job.team, job.model, job.cluster, job.scheduler) if word]
-    held = f"{whole(job.accelerators)} of {job.accelerator_type or 'accelerator'}" if job.accelerators else ""
-    facts += [held] if held else []
+    facts += [f"{many(job.accelerators, 'accelerator')} ({job.accelerator_type})"] if job.accelerators else []
     facts += [many(job.world_size, "rank")] if job.world_size else []
     identity = [job.job_id] if job.job_name and job.job_name != job.job_id else []
     small = " · ".join(of_job(word, 60) for word in [*identity, *facts])
@@ -74,14 +73,17 @@ def attention(jobs: Sequence[Job], now: float) -> str:
     return f'<div class="ett-alarms">{rows}</div>'
 
 
-def tiles(items: Iterable[tuple[str, str, str]]) -> str:
-    """Figures side by side: label, value, and the definition that shows on hover."""
+def tiles(items: Iterable[tuple[str, str, str]], *, lead: bool = False) -> str:
+    """Figures side by side: label, value, and the definition that shows on hover.
+
+    With `lead` the first one stands out.
+    """
     cells = "".join(
         f'<div class="ett-tile" title="{escape(meaning)}" tabindex="0">'
         f"<span>{escape(label)}</span><strong>{escape(value)}</strong></div>"
         for label, value, meaning in items
     )
-    return f'<div class="ett-tiles">{cells}</div>'
+    return f'<div class="ett-tiles{" ett-lead" if lead else ""}">{cells}</div>'
 
 
 def partition_table(shares: Sequence[Share]) -> str:
@@ -109,9 +111,11 @@ def area_table(areas: dict[str, float]) -> str:
     return f'<table class="ett-partition"><tbody>{rows}</tbody></table>'
 
 
-def section(title: str, note: str = "") -> str:
-    """Heading of a part of a page."""
-    return f'<div class="ett-section"><h2>{escape(title)}</h2><span>{escape(note)}</span></div>'
+def section(title: str, note: str = "", *, legend: bool = False) -> str:
+    """Heading of a part of a page; with `legend` it says the colours of the groups."""
+    hues = "".join(f'<i style="background:{GROUP_COLOURS[g]}"></i>{GROUP_TITLES[g][0]}' for g in GROUPS)
+    colours = f'<span class="ett-legend">{hues}</span>' if legend else ""
+    return f'<div class="ett-section"><h2>{escape(title)}</h2><span>{escape(note)}</span>{colours}</div>'
 
 
 def unreachable(error: str, age_s: float | None) -> str:

@@ -78,7 +78,9 @@ def _last_that_trained(job: JobDetail) -> AttemptAccount | None:
 
 def _table(styled: Styler, key: str, rows: int) -> None:
     height = min(ROW_HEIGHT * (rows + 1) + 3, TALLEST)
-    st.dataframe(styled, key=key, hide_index=True, width="stretch", height=height)
+    st.dataframe(
+        styled, key=key, hide_index=True, width="stretch", height=height, placeholder=words.UNKNOWN_FIGURE
+    )
 
 
 def _quiet(text: str) -> None:

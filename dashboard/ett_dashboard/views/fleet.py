@@ -53,11 +53,13 @@ def _fleet(answer: FleetAnswer) -> None:
     troubled = [row for row in jobs if words.in_trouble(row)]
     if troubled:
         st.html(markup.attention(troubled[:MOST_ALARMS], answer.as_of))
-    st.html(markup.tiles(_tiles(jobs, len(troubled))))
+    st.html(markup.tiles(_tiles(jobs, len(troubled)), lead=True))
     lost, by_state = st.columns([2, 1], gap="large")
     with lost:
         st.html(
-            markup.section("Where the time goes that is no training", "share of the wall time of all jobs")
+            markup.section(
+                "Where the time goes that is no training", "share of the wall time of all jobs", legend=True
+            )
         )
         _pareto(frames.losses(frames.fleet_components(jobs)))
     with by_state:
@@ -112,6 +114,7 @@ def _table(jobs: Sequence[Job], now: float) -> None:
         on_select=_chosen,
         selection_mode=["single-row", "single-cell"],
         hide_index=True,
+        placeholder=words.UNKNOWN_FIGURE,
         width="stretch",
         height=min(36 * (len(jobs) + 1) + 2, 560),
         column_config=_columns(),

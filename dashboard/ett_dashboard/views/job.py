@@ -81,7 +81,7 @@ def _draw(job_id: str) -> None:
 def _job(job: JobDetail) -> None:
     shares = frames.partition(job.components)
     st.html(markup.job_head(job, job.known_at))
-    st.html(markup.tiles(_tiles(job)))
+    st.html(markup.tiles(_tiles(job), lead=True))
     _timeline(job)
     _partition(job, shares)
     _failures(job.failure_list)
@@ -127,11 +127,8 @@ def _checkpoint_meaning(job: JobDetail) -> str:
 
 
 def _timeline(job: JobDetail) -> None:
-    st.html(
-        markup.section(
-            "Attempts over time", f"{frame.as_of(job.known_at)}; drag to zoom, double-click for all"
-        )
-    )
+    note = f"{frame.as_of(job.known_at)}; drag to zoom, double-click for all"
+    st.html(markup.section("Attempts over time", note, legend=True))
     if not job.timeline:
         st.html(markup.quiet("No stretch of time is known so far."))
         return
@@ -205,7 +202,9 @@ def _failure_tiles(failure: FailureRow) -> list[tuple[str, str, str]]:
 
 
 def _evidence(failure: FailureRow) -> None:
-    lines = [": ".join(words.plain(word, 2000) for word in (failure.exception, failure.message) if word)]
+    said = ": ".join(words.plain(word, 2000) for word in (failure.exception, failure.message) if word)
+    told = any(failure.message and failure.message in row.text for row in failure.evidence)
+    lines = [] if told else [said]
     lines += [_evidence_line(row) for row in failure.evidence]
     kept = [line for line in lines if line]
     if kept:
