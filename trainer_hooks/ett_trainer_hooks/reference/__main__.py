@@ -1,0 +1,26 @@
+"""`python -m ett_trainer_hooks.reference`: one rank of the reference trainer.
+
+Every rank is a process of its own that torchrun starts. The recorder is made before the heavy
+imports; it tells of an uncaught exception, theirs included, by itself.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.reference.settings import parse
+
+
+def main() -> None:
+    """Train, and say that it went well where it did."""
+    settings = parse(sys.argv[1:])
+    recorder = Recorder.from_env()
+    from ett_trainer_hooks.reference.train import train  # noqa: PLC0415 - takes seconds
+
+    train(settings, recorder)
+    recorder.close("succeeded")
+
+
+if __name__ == "__main__":
+    main()

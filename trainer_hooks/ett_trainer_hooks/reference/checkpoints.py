@@ -1,0 +1,104 @@
+"""Checkpoints that a kill at any moment cannot spoil: a directory a step, the name last.
+
+Every rank calls `save` and `load` together. All write their part into `step_N.partial` with
+torch.distributed.checkpoint, whose metadata file comes last; then rank 0 renames the directory
+to `step_N`, which makes the checkpoint exist, and lets `latest` point to it. A directory with
+another name, without metadata or with a data file that is too short is no checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.api import CheckpointException
+
+_NAME = re.compile(r"step_(\d+)")
+
+
+class CheckpointStore:
+    """The checkpoints under one directory that all ranks share; `keep` of them stay."""
+
+    def __init__(self, root: Path, *, keep: int) -> None:
+        self._root = root
+        self._keep = keep
+
+    def save(self, step: int, state: Mapping[str, Any]) -> int | None:
+        """Write the state of all ranks; returns its bytes on rank 0, where it is then durable."""
+        partial, final = self._root / f"step_{step}.partial", self._root / f"step_{step}"
+        leads = dist.get_rank() == 0
+        if leads:
+            self._root.mkdir(parents=True, exist_ok=True)
+            for left_over in (*self._root.glob("*.partial"), final):
+                shutil.rmtree(left_over, ignore_errors=True)
+        dist.barrier()
+        dcp.save({**state, "step": step}, checkpoint_id=partial)
+        if not leads:
+            return None
+        partial.replace(final)
+        _point(self._root / "latest", final.name)
+        _sync(self._root)
+        self._retire()
+        return sum(file.stat().st_size for file in final.iterdir())
+
+    def load(self, state: dict[str, Any]) -> int:
+        """Read the newest intact checkpoint into the tensors of `state`; returns its step, or 0."""
+        newest = [next(iter(intact_steps(self._root)), 0) if dist.get_rank() == 0 else 0]
+        dist.broadcast_object_list(newest, src=0)
+        step = newest[0]
+        if step:
+            dcp.load(state, checkpoint_id=self._root / f"step_{step}")
+        return step
+
+    def _retire(self) -> None:
+        for step in steps(self._root)[self._keep :]:
+            shutil.rmtree(self._root / f"step_{step}")
+
+
+def steps(root: Path) -> list[int]:
+    """Steps that have a directory under their final name, newest first."""
+    names = [_NAME.fullmatch(entry.name) for entry in root.iterdir()] if root.is_dir() else []
+    return sorted((int(match[1]) for match in names if match), reverse=True)
+
+
+def intact_steps(root: Path) -> list[int]:
+    """Steps whose checkpoint has its metadata and all the bytes it speaks of, newest first."""
+    return [step for step in steps(root) if is_intact(root / f"step_{step}")]
+
+
+def is_intact(directory: Path) -> bool:
+    """Whether every data file that the metadata names is there at its length."""
+    try:
+        metadata = dcp.FileSystemReader(directory).read_metadata()
+    except (OSError, EOFError, UnpicklingError, CheckpointException):
+        return False
+    return all(
+        _size(directory / part.relative_path) >= part.offset + part.length
+        for part in (metadata.storage_data or {}).values()
+    )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else -1
+
+
+def _point(link: Path, target: str) -> None:
+    fresh = link.with_name(link.name + ".new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(link)
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

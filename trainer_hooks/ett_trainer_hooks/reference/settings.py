@@ -1,0 +1,68 @@
+"""What the reference trainer can be told, and the command line that tells it.
+
+Read once a process, the same on every rank: ranks that disagree here would wait for each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of one training job; the defaults fit two ranks on two cores."""
+
+    steps: int = 900
+    """Steps to have done in total, those before a resume included."""
+    checkpoint_every_s: float = 8.0
+    """Seconds from the end of one checkpoint to the beginning of the next."""
+    checkpoint_dir: Path = Path("checkpoints")
+    """Directory, shared by all ranks, that holds one directory a checkpoint."""
+    keep: int = 2
+    """Checkpoints kept; older ones are removed."""
+    batch_size: int = 1024
+    """Samples a rank and step."""
+    rows: int = 20_000
+    """Rows of each of the 26 embedding tables."""
+    embedding_dim: int = 16
+    """Width of an embedding; also that of the last dense layer."""
+    learning_rate: float = 0.01
+    """Of Adagrad, dense and sparse; higher ones make the dense part jump."""
+    seed: int = 2026
+    """Of the weights and of the data."""
+    agree_every: int = 10
+    """Steps between two moments at which the ranks agree on the loss and on a checkpoint."""
+    compile: bool = True
+    """Whether torch.compile takes the dense parts."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot train."""
+        for name in ("steps", "keep", "batch_size", "rows", "embedding_dim", "agree_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
+        if self.checkpoint_every_s <= 0:
+            raise ValueError(f"checkpoint_every_s is {self.checkpoint_every_s}, must be above 0")
+
+
+def parse(words: Sequence[str]) -> Settings:
+    """Settings from the words of a command line; a wrong one ends the process with status 2.
+
+    >>> parse(["--steps", "50", "--no-compile"]).steps
+    50
+    """
+    parser = argparse.ArgumentParser(prog="ett_trainer_hooks.reference", description=__doc__.split("\n")[0])
+    for field in fields(Settings):
+        flag = "--" + field.name.replace("_", "-")
+        if isinstance(field.default, bool):
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default)
+        else:
+            parser.add_argument(flag, type=type(field.default), default=field.default)
+    parser.set_defaults(checkpoint_dir=Settings.checkpoint_dir)
+    given = vars(parser.parse_args(words))
+    try:
+        return Settings(**{**given, "checkpoint_dir": Path(given["checkpoint_dir"])})
+    except ValueError as error:
+        parser.error(str(error))

@@ -1,0 +1,137 @@
+"""One rank of the training job, from the device to the last step, under the recorder's eyes.
+
+Every rank runs this function in its own process; gloo joins them. The ranks must do the same
+things in the same order, so whether a checkpoint is due is not read from each one's clock:
+rank 0 says so when the ranks agree on the loss. What the recorder is told:
+
+* a phase for every part of the start, with the step that a checkpoint brought back;
+* the batches, through `recorder.batches`, which counts steps and waits for data;
+* every checkpoint, and when it became durable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.reference import criteo, model
+from ett_trainer_hooks.reference.checkpoints import CheckpointStore
+from ett_trainer_hooks.reference.compile_watch import CompileWatch
+from ett_trainer_hooks.reference.prefetch import Prefetcher
+from ett_trainer_hooks.reference.settings import Settings
+
+
+def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] = time.monotonic) -> None:
+    """Initialise, resume from the newest intact checkpoint, train to the last step."""
+    with recorder.phase("device_init"):
+        device = torch.device("cpu")
+        torch.set_num_threads(1)
+    with recorder.phase("process_group"):
+        dist.init_process_group("gloo")
+    try:
+        _train(settings, recorder, device, clock)
+    finally:
+        dist.destroy_process_group()
+
+
+def _train(settings: Settings, recorder: Recorder, device: torch.device, clock: Callable[[], float]) -> None:
+    with recorder.phase("preproc_creation"):
+        make = batch_maker(settings, dist.get_rank())
+    learner = build_learner(settings, recorder, device)
+    store = CheckpointStore(settings.checkpoint_dir, keep=settings.keep)
+    with recorder.phase("checkpoint_load") as span:
+        done = resume(learner, store)
+        span.resumed_step = done
+    with Prefetcher(make, first=done, end=settings.steps) as batches:
+        with recorder.phase("data_warmup"):
+            batches.warm_up()
+        Loop(settings, recorder, learner, store, clock).run(batches, done)
+
+
+def batch_maker(settings: Settings, rank: int) -> Callable[[int], Any]:
+    """A function from step to the batch of this rank."""
+    signal = criteo.planted_signal(settings.seed, settings.rows)
+    return lambda step: model.as_batch(criteo.samples(signal, settings.seed, rank, step, settings.batch_size))
+
+
+def build_learner(settings: Settings, recorder: Recorder, device: torch.device) -> model.Learner:
+    """The sharded model with its optimiser; its dense parts compile in the first step."""
+    with recorder.phase("model_init"):
+        dlrm = model.build(settings, device)
+        if settings.compile:
+            CompileWatch(recorder)
+            model.compile_dense_parts(dlrm)
+    with recorder.phase("sharding_plan"):
+        plan = model.plan_shards(dlrm, device)
+    with recorder.phase("model_init"):
+        return model.shard(dlrm, plan, settings, device)
+
+
+def resume(learner: model.Learner, store: CheckpointStore) -> int:
+    """Bring back the newest intact checkpoint; returns the steps that it holds, 0 without one."""
+    state = learner.state()
+    done = store.load(state)
+    if done:
+        learner.load(state)
+    return done
+
+
+class Loop:
+    """The training loop: steps, now and then an agreement of the ranks, checkpoints."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        recorder: Recorder,
+        learner: model.Learner,
+        store: CheckpointStore,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._recorder = recorder
+        self._learner = learner
+        self._store = store
+        self._clock = clock
+        self._saved_at: float | None = None
+
+    def run(self, batches: Prefetcher[Any], done: int) -> None:
+        """Train from step `done` to the last; the last step is always saved."""
+        step = done
+        for batch in self._recorder.batches(batches, samples=self._settings.batch_size):
+            loss = self._learner.step(batch)
+            step += 1
+            last = step == self._settings.steps
+            if last or step % self._settings.agree_every == 0:
+                mean_loss, due = self._agree(loss)
+                self._say(step, mean_loss)
+                if due or last:
+                    self._save(step)
+
+    def _agree(self, loss: torch.Tensor) -> tuple[float, bool]:
+        due = dist.get_rank() == 0 and self._is_due()
+        both = torch.tensor([float(loss), float(due)])
+        dist.all_reduce(both)
+        return float(both[0]) / dist.get_world_size(), bool(both[1] > 0)
+
+    def _is_due(self) -> bool:
+        now = self._clock()
+        if self._saved_at is None:  # the time before the first agreement went into compiling
+            self._saved_at = now
+        return now - self._saved_at >= self._settings.checkpoint_every_s
+
+    def _save(self, step: int) -> None:
+        with self._recorder.checkpoint(step, mode="sync") as save:
+            size = self._store.save(step, self._learner.state())
+            save.bytes = size
+        if size is not None:
+            self._recorder.durable(step, bytes=size)
+        self._saved_at = self._clock()
+
+    def _say(self, step: int, loss: float) -> None:
+        if dist.get_rank() == 0:
+            print(f"step {step} of {self._settings.steps}: loss {loss:.4f}", flush=True)
