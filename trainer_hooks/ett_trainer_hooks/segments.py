@@ -1,0 +1,103 @@
+"""Segments: whole lines of one journal, from the offset that was acknowledged last.
+
+The offset lies beside the journal in `<journal>.acked` and is replaced atomically, only after an
+exporter said that the lines are durable. A reader of files; it never touches the journals.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+SEGMENT_BYTES = 1 << 20
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Whole lines of a journal: `data` begins at byte `start`, the next segment at `end`.
+
+    `data` is empty where a single line is longer than a segment may be; it is passed over.
+    """
+
+    journal: Path
+    start: int
+    end: int
+    data: bytes
+
+
+def journals_in(directory: Path) -> list[Path]:
+    """The journals of a directory, in the order of their names; none where it does not exist."""
+    return sorted(directory.glob("*.jsonl"))
+
+
+def acked_path(journal: Path) -> Path:
+    """The file that holds the acknowledged offset of a journal."""
+    return journal.with_name(journal.name + ".acked")
+
+
+def acked_offset(journal: Path) -> int:
+    """Bytes of a journal that an exporter has acknowledged; 0 where that is not known."""
+    try:
+        return int(acked_path(journal).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def acknowledge(journal: Path, offset: int) -> None:
+    """Remember that an exporter holds a journal up to `offset`."""
+    path = acked_path(journal)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.write_text(f"{offset}\n")
+    fresh.replace(path)
+
+
+def next_segment(journal: Path, limit: int = SEGMENT_BYTES) -> Segment | None:
+    """The next whole lines to send, at most `limit` bytes; None where there are none yet.
+
+    A torn last line waits until it is whole, which it may never be.
+    """
+    start = acked_offset(journal)
+    try:
+        file = journal.open("rb")
+    except FileNotFoundError:
+        return None
+    with file:
+        file.seek(start)
+        chunk = file.read(limit)
+        length = chunk.rfind(b"\n") + 1
+        if length:
+            return Segment(journal, start, start + length, chunk[:length])
+        if len(chunk) < limit:
+            return None
+        rest = file.readline()
+        if not rest.endswith(b"\n"):
+            return None
+        return Segment(journal, start, file.tell(), b"")
+
+
+def halved(segment: Segment) -> Segment | None:
+    r"""About the first half of the lines of a segment; None where it is a single line.
+
+    >>> halved(Segment(Path("j"), 10, 16, b"a\nb\nc\n")).data
+    b'a\n'
+    """
+    lines = segment.data.splitlines(keepends=True)
+    if len(lines) < 2:  # noqa: PLR2004 - one line has no halves
+        return None
+    data = b"".join(lines[: len(lines) // 2])
+    return Segment(segment.journal, segment.start, segment.start + len(data), data)
+
+
+def unsent_bytes(directory: Path) -> int:
+    """Bytes of whole lines that no exporter has acknowledged."""
+    return sum(_unsent(journal) for journal in journals_in(directory))
+
+
+def _unsent(journal: Path) -> int:
+    try:
+        with journal.open("rb") as file:
+            file.seek(acked_offset(journal))
+            return file.read().rfind(b"\n") + 1
+    except OSError:
+        return 0
