@@ -84,8 +84,16 @@ class Journal:
         """Events put now are written."""
         return self._open
 
-    def put(self, kind: Callable[..., Event], at: float, *, urgent: bool = False, **fields: Any) -> None:  # noqa: ANN401
-        """Append an event of `kind` at Unix seconds `at`.
+    def put(
+        self,
+        kind: Callable[..., Event],
+        at: float,
+        *,
+        urgent: bool = False,
+        identity: Identity | None = None,
+        **fields: Any,  # noqa: ANN401 - the fields of the event
+    ) -> None:
+        """Append an event of `kind` at Unix seconds `at`, stamped with `identity` or the journal's.
 
         An urgent one is on its way to the disk when this returns, at the cost of at most 50 ms;
         while the disk is known to lag, nobody waits.
@@ -96,7 +104,7 @@ class Journal:
             self.dropped += 1
             self._guard.say_once("full", "journal buffer is full; events are dropped, training goes on")
             return
-        self._queue.put(_Record(kind, at, self.identity, fields))
+        self._queue.put(_Record(kind, at, identity or self.identity, fields))
         if urgent and not self._lagging:
             self._lagging = not self.flush(SETTLE_S)
 

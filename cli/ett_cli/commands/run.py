@@ -1,0 +1,109 @@
+"""`ett run`: run a training command under observation.
+
+The launcher does the work; this reads the command line and prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+EPILOG = """\
+The command's output passes through, its exit status is returned (128 + n where signal n ended
+it). Recorders in the command find the job by ETT_JOB_ID and ETT_JOURNAL_DIR. Killing this
+launcher does not stop the command.
+"""
+CANNOT_RUN = 126
+NOT_FOUND = 127
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `ett run`."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--job-id", help="the logical run, the same across restarts (default: a new one)")
+    parser.add_argument(
+        "--exporter",
+        metavar="URL",
+        help="ship events there (default: $ETT_EXPORTER_URL, else nowhere)",
+    )
+    parser.add_argument(
+        "--journal-dir",
+        type=Path,
+        metavar="DIR",
+        help="where events and output go (default: $ETT_JOURNAL_DIR, else in the user's state)",
+    )
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        type=_label,
+        metavar="NAME=TEXT",
+        help="describe the job: job_name, team, model, cluster, scheduler, ... (repeatable)",
+    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns its exit status, or 2 where a setting is wrong."""
+    from ett_trainer_hooks.launcher import LaunchSettings, launch
+
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if not command:
+        return _complain("there is no command; write it after --", 2)
+    job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
+    directory = arguments.journal_dir or default_journal_dir(job_id, os.environ)
+    try:
+        settings = LaunchSettings(
+            command=command,
+            job_id=job_id,
+            journal_dir=directory,
+            exporter_url=arguments.exporter or os.environ.get("ETT_EXPORTER_URL") or None,
+            labels=dict(arguments.label),
+        )
+        _say(f"job {job_id}, events in {directory}")
+        return launch(settings, say=_say)
+    except ValueError as error:
+        return _complain(str(error), 2)
+    except FileNotFoundError as error:
+        return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND)
+    except OSError as error:
+        return _complain(f"{error.filename}: {error.strerror}", CANNOT_RUN)
+
+
+def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
+    """A job id for a run that was not given one."""
+    if slurm := environ.get("SLURM_JOB_ID"):
+        return f"slurm-{slurm}"
+    return f"{Path(command[0]).name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+def default_journal_dir(job_id: str, environ: Mapping[str, str]) -> Path:
+    """Where journals go that were not given a place."""
+    if given := environ.get("ETT_JOURNAL_DIR"):
+        return Path(given)
+    state = environ.get("XDG_STATE_HOME")
+    home = environ.get("HOME")
+    root = Path(state) if state else Path(home, ".local/state") if home else Path(tempfile.gettempdir())
+    return root / "ettwatch" / job_id.replace("/", "_")
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=TEXT")
+    return name, value
+
+
+def _say(text: str) -> None:
+    print(f"ett run: {text}", file=sys.stderr, flush=True)
+
+
+def _complain(text: str, status: int) -> int:
+    _say(text)
+    return status

@@ -1,0 +1,77 @@
+"""Follows a growing file without disturbing its writer: no pipe that could fill, no lock.
+
+Each `Tail` belongs to one thread and keeps its own offset.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+CHUNK_BYTES = 1 << 18
+LINE_LIMIT = 16_384
+
+
+class Tail:
+    """Reads what was appended to a file since the last call."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self._path = path
+        self._offset = offset
+
+    def read(self, limit: int = CHUNK_BYTES) -> bytes:
+        """New bytes, at most `limit`; none where the file is missing or has not grown."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read(limit)
+        except FileNotFoundError:
+            return b""
+        self._offset += len(data)
+        return data
+
+
+class Lines:
+    r"""Turns bytes as they come into whole lines of text, and keeps the last `keep` of them.
+
+    >>> lines = Lines(keep=2)
+    >>> lines.feed(b"one\ntw"), lines.feed(b"o\nthree\n"), list(lines.last)
+    (['one'], ['two', 'three'], ['two', 'three'])
+    """
+
+    def __init__(self, keep: int) -> None:
+        self.last: deque[str] = deque(maxlen=keep)
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        """The lines that `data` completes; an endless line is cut."""
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LINE_LIMIT:
+            whole.append(self._rest)
+            self._rest = b""
+        lines = [line[:LINE_LIMIT].decode("utf-8", "replace") for line in whole]
+        self.last.extend(lines)
+        return lines
+
+    def finish(self) -> list[str]:
+        """What is left without a newline, as a last line."""
+        return self.feed(b"\n") if self._rest else []
+
+
+def copy(tail: Tail, sink: Callable[[bytes], object], stop: threading.Event, poll_s: float = 0.05) -> None:
+    """Pass a file on to `sink` as it grows, until `stop` is set and the end is reached.
+
+    Stops early where the sink is closed; the file goes on growing.
+    """
+    try:
+        while True:
+            last_round = stop.is_set()
+            while data := tail.read():
+                sink(data)
+            if last_round:
+                return
+            stop.wait(poll_s)
+    except (OSError, ValueError):
+        return
