@@ -1,0 +1,78 @@
+import json
+
+import pytest
+
+from ett_cli.main import main
+
+
+def interval(capsys, words: str) -> tuple[int, str, str]:
+    status = main(["interval", *words.split()])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_worked_figures_come_out_as_json(capsys):
+    status, out, _ = interval(capsys, "--blocking-s 15 --failures 3 --train-s 86400 --json")
+    answer = json.loads(out)
+    assert status == 0
+    assert round(answer["optimal_interval_s"], 1) == 929.5
+    assert round(answer["wasted_percent"], 3) == 3.227
+
+
+def test_worked_figures_come_out_in_words(capsys):
+    status, out, _ = interval(capsys, "--blocking-s 30 --failures 4 --train-s 86400")
+    assert status == 0
+    assert out.splitlines() == [
+        "Save every 1,138.4 s.",
+        "That wastes 4,553.7 s (5.270 %) of 86,400 s:",
+        "  blocked by 75.9 saves: 2,276.8 s",
+        "  lost in 4 failures: 2,276.8 s",
+    ]
+
+
+def test_the_mean_time_between_failures_does_instead_of_their_number(capsys):
+    _, out, _ = interval(capsys, "--blocking-s 120 --mtbf-s 21600")
+    assert out.startswith("Save every 2,276.8 s.")
+
+
+def test_an_interval_in_use_is_compared_with_the_optimum(capsys):
+    words = "--blocking-s 15 --failures 3 --train-s 86400 --upload-s 60 --interval-s 3600"
+    _, out, _ = interval(capsys, words)
+    assert "Now, every 3,600.0 s: 5,940.0 s (6.875 %), 2,971.5 s more than needed." in out
+    _, out, _ = interval(capsys, words + " --json")
+    current = json.loads(out)["current"]
+    assert (current["wasted_s"], round(current["saving_s"], 1)) == (5940.0, 2971.5)
+
+
+def test_without_failures_words_say_that_there_is_no_optimum(capsys):
+    status, out, _ = interval(capsys, "--blocking-s 15 --failures 0 --train-s 86400")
+    assert status == 0
+    assert out == "Nothing fails, so no checkpoint pays for itself: there is no optimal interval.\n"
+    _, out, _ = interval(capsys, "--blocking-s 15 --failures 0 --train-s 86400 --json")
+    assert json.loads(out)["optimal_interval_s"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            "--blocking-s 0 --failures 3 --train-s 9",
+            "blocking time must be a finite number above zero, not 0",
+        ),
+        (
+            "--blocking-s nan --failures 3 --train-s 9",
+            "blocking time must be a finite number above zero, not nan",
+        ),
+        (
+            "--blocking-s 1 --failures -3 --train-s 9",
+            "number of failures must be a finite number, zero or more",
+        ),
+        ("--blocking-s 1 --failures 3", "--failures needs --train-s"),
+        ("--blocking-s 1 --mtbf-s 0", "mean time between failures must be a finite number above zero, not 0"),
+        ("--blocking-s 1 --mtbf-s 9 --interval-s 0", "interval must be a finite number above zero, not 0"),
+    ],
+)
+def test_a_figure_that_makes_no_sense_is_status_two_with_the_reason(words, reason, capsys):
+    status, out, err = interval(capsys, words)
+    assert (status, out) == (2, "")
+    assert reason in err

@@ -1,0 +1,52 @@
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from ett_cli.main import COMMANDS, main
+
+
+def test_the_names_of_the_commands_are_frozen():
+    assert list(COMMANDS) == ["run", "demo", "exporter", "dashboard", "ship", "account", "interval"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_can_be_loaded_and_explains_itself(name, capsys):
+    importlib.import_module(f"ett_cli.commands.{name}")
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert f"usage: ett {name}" in capsys.readouterr().out
+
+
+def test_help_lists_every_command(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert stop.value.code == 0
+    assert all(f"  {name} " in out for name in COMMANDS)
+
+
+def test_an_unknown_command_is_status_two(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["fly"])
+    assert stop.value.code == 2
+    assert "invalid choice: 'fly'" in capsys.readouterr().err
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("ettwatch 0.")
+
+
+def test_a_light_command_loads_neither_the_service_nor_the_app_nor_torch():
+    heavy = "{'torch', 'torchrec', 'streamlit', 'pandas', 'starlette', 'sqlalchemy', 'prometheus_client'}"
+    code = (
+        "import sys; from ett_cli.main import main; "
+        "main(['interval', '--blocking-s', '1', '--mtbf-s', '9']); "
+        f"sys.exit(repr(sorted({heavy} & sys.modules.keys())) if {heavy} & sys.modules.keys() else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
