@@ -5,14 +5,12 @@ Pure: the caller holds the last recorded offset of each writer and stores the `c
 
 from __future__ import annotations
 
-import math
-
 from ett_core.events import LAUNCHER_RANK, Clock, Event
 
 NOTEWORTHY_OFFSET_S = 2.0
 """Below this, clocks count as equal: it may be the way through the network."""
 NOTEWORTHY_CHANGE_S = 0.5
-LARGEST_OFFSET_S = 9e10
+LATEST_MOMENT = 4e9
 
 
 def parse_sent_at(text: str | None) -> float | None:
@@ -25,7 +23,7 @@ def parse_sent_at(text: str | None) -> float | None:
         sent_at = float(text or "")
     except ValueError:
         return None
-    return sent_at if math.isfinite(sent_at) and abs(sent_at) < LARGEST_OFFSET_S else None
+    return sent_at if 0 < sent_at < LATEST_MOMENT else None
 
 
 def is_noteworthy(offset_s: float, recorded_s: float | None) -> bool:

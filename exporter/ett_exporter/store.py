@@ -8,6 +8,7 @@ Readers see only committed data and never wait for the writer.
 from __future__ import annotations
 
 import fcntl
+import logging
 import sqlite3
 import threading
 import zlib
@@ -21,7 +22,8 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, create_engine,
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from ett_core.events import AnyEvent, decode, encode
+from ett_core.events import AnyEvent, encode
+from ett_core.lines import decode_lines
 from ett_exporter import schema
 from ett_exporter.ingest import Line, Segment
 from ett_exporter.ranges import Ranges
@@ -29,6 +31,8 @@ from ett_exporter.schema import jobs, journal_offsets, segments, writers
 
 COMPRESSION_LEVEL = 6
 READ_ROWS = 200
+
+_log = logging.getLogger("ett_exporter.store")
 
 
 class StoreError(RuntimeError):
@@ -109,10 +113,15 @@ class Store:
             return [KnownJob(*row) for row in connection.execute(query)]
 
     def events(self, job_id: str, attempt: int | None = None) -> Iterator[list[AnyEvent]]:
-        """The events of a job (of one attempt), a list a segment, in the order of their arrival."""
-        for blob in self._blobs(_of_job(job_id, attempt)):
-            found = [decode(line) for line in zlib.decompress(blob).split(b"\n")]
-            yield [e for e in found if attempt is None or e.attempt == attempt]
+        """The events of a job (of one attempt), a list a segment, in the order of their arrival.
+
+        A line that this version no longer takes for an event is logged and left out.
+        """
+        for row_id, blob in self._blobs(_of_job(job_id, attempt)):
+            found = decode_lines(zlib.decompress(blob).split(b"\n"), f"segment {row_id}")
+            for bad in found.bad:
+                _log.warning("left out of job %s: %s", job_id, bad)
+            yield [e for e in found.events if attempt is None or e.attempt == attempt]
 
     def journal_offset(self, path: str) -> JournalOffset | None:
         """How far the journal at `path` has been read."""
@@ -128,7 +137,7 @@ class Store:
             values = {"path": path, **msgspec.structs.asdict(reached)}
             connection.execute(insert(journal_offsets).values(values))
 
-    def _blobs(self, query: Select[int, bytes]) -> Iterator[bytes]:
+    def _blobs(self, query: Select[int, bytes]) -> Iterator[tuple[int, bytes]]:
         """The blobs of a query, read in pages so that no read transaction stays open long."""
         last_id = 0
         while True:
@@ -137,7 +146,7 @@ class Store:
                 rows = connection.execute(page).all()
             if not rows:
                 return
-            yield from (row[1] for row in rows)
+            yield from ((row[0], row[1]) for row in rows)
             last_id = rows[-1][0]
 
     @contextmanager

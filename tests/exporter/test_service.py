@@ -1,0 +1,123 @@
+"""The service over a real SQLite file, in this process."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ett_core.accounting import JobFold
+from ett_core.events import Clock
+from ett_exporter.answers import page_answer
+from ett_exporter.exposition import Snapshot, all_samples, take_snapshot
+from ett_exporter.service import BusyError
+from ett_exporter.settings import Limits
+
+NOW = 1_764_000_200.0
+
+
+def send(service, story):
+    for body in story.bodies().values():
+        service.ingest(body)
+
+
+def test_a_job_is_accounted_for_as_the_fold_of_its_events_says(service, story):
+    """What the service answers is exactly the account of the events that it was sent."""
+    told = story("job/a")
+    opened = service()
+    send(opened, told)
+    fold = JobFold("job/a")
+    fold.add(told.events)
+    assert opened.page("job/a", NOW).view.account == fold.account(NOW)
+
+
+def test_a_restart_changes_no_answer(service, story):
+    """A service that is opened again over the same file answers the same as before."""
+    first = service()
+    for name in ("a", "b"):
+        send(first, story(name))
+    before = [msgspec.json.encode(page_answer(first.page(name, NOW))) for name in ("a", "b")]
+    again = service()
+    assert [msgspec.json.encode(page_answer(again.page(name, NOW))) for name in ("a", "b")] == before
+
+
+def test_order_of_arrival_and_repeats_change_no_answer(service, story):
+    """Segments that come backwards, twice and overlapping give the answer of the plain order."""
+    opened = service()
+    send(opened, story("plain"))
+    for body in reversed(story("mixed").bodies().values()):
+        lines = body.splitlines(keepends=True)
+        for start in range(len(lines) - 1, -1, -2):
+            opened.ingest(b"".join(lines[max(start - 2, 0) : start + 1]))
+        assert opened.ingest(body).accepted == 0
+    plain, mixed = (page_answer(opened.page(name, NOW)) for name in ("plain", "mixed"))
+    assert {**mixed, "job_id": "plain"} == plain
+
+
+def test_a_wrong_clock_is_recorded_once_and_corrected(service, story):
+    """An offset beyond 2 s becomes one clock event; the account is then that of a right clock."""
+    opened = service()
+    send(opened, story("right"))
+    for body in story("wrong", NOW - 200 + 50).bodies().values():
+        for _ in range(3):
+            opened.ingest(body, clock_offset_s=50.1)
+    events = [e for batch in opened.store.events("wrong") for e in batch]
+    clocks = [e for e in events if isinstance(e, Clock)]
+    writers = {e.writer for e in events} - {e.writer for e in clocks}
+    assert sorted(c.of_writer for c in clocks) == sorted(writers)
+    right, wrong = (opened.page(name, NOW).view.account for name in ("right", "wrong"))
+    assert wrong.components == pytest.approx(right.components, abs=0.2)
+    assert wrong.start == pytest.approx(right.start, abs=0.2)
+
+
+@pytest.mark.parametrize("offset_s", [1.9, -1.9, None])
+def test_a_right_clock_is_not_recorded(service, story, offset_s):
+    """Up to 2 s of difference, or no word of it, leaves no clock event."""
+    opened = service()
+    for body in story("a").bodies().values():
+        opened.ingest(body, clock_offset_s=offset_s)
+    assert not [e for batch in opened.store.events("a") for e in batch if isinstance(e, Clock)]
+
+
+def test_a_job_beyond_the_limit_is_refused_and_the_known_ones_go_on(service, story):
+    """One job too many is refused; jobs that are known are taken in as before."""
+    opened = service(limits=Limits(jobs=1))
+    first, second = story("a"), story("b")
+    send(opened, first)
+    with pytest.raises(BusyError, match="limit"):
+        send(opened, second)
+    assert opened.ingest(next(iter(first.bodies().values()))).accepted == 0
+    assert [view.account.job_id for view in opened.views(NOW)] == ["a"]
+
+
+def test_an_ended_job_leaves_metrics_after_its_grace_and_stays_in_the_api(service, story):
+    """Within the grace an ended job has series; afterwards it has none, but its page."""
+    opened = service(now=NOW, ended_grace_s=300.0)
+    send(opened, story("ended"))
+    send(opened, story("running", ended=False))
+    views = opened.views(NOW + 301)
+    shown = opened.shown_views(views, NOW + 301)
+    assert {v.account.job_id for v in opened.shown_views(views, NOW + 299)} == {"ended", "running"}
+    assert {v.account.job_id for v in shown} == {"running"}
+    jobs = {
+        s.labels[0] for s in all_samples(Snapshot(views, shown, opened.stats)) if s.family == "ett_job_info"
+    }
+    assert jobs == {"running"}
+    assert opened.page("ended", NOW + 301) is not None
+
+
+def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
+    """Fleet component seconds are the sum over jobs of their held seconds times accelerators."""
+    opened = service()
+    for name in ("a", "b"):
+        send(opened, story(name))
+    snapshot = take_snapshot(opened)
+    held = {
+        s.labels[2]: s.value
+        for s in all_samples(snapshot)
+        if s.family == "ett_fleet_component_seconds" and s.labels[0] == "1h"
+    }
+    account = snapshot.views[0].account
+    assert held == pytest.approx({name: 2 * 2 * s for name, s in account.components.items()})
+    ratios = {s.labels[:2]: s.value for s in all_samples(snapshot) if s.family == "ett_fleet_effective_ratio"}
+    assert ratios["1h", "job"] == pytest.approx(account.ett_percent / 100)
+    assert ratios["1h", "accelerator"] == pytest.approx(account.ett_percent / 100)

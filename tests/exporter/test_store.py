@@ -1,0 +1,143 @@
+"""The store over real SQLite files."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from ett_core.events import Heartbeat
+from ett_exporter.ingest import Segment
+from ett_exporter.store import JournalOffset, Store, StoreError, raw_line
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "ett.sqlite")
+
+
+def segment(*seqs, writer="w", attempt=0):
+    events = [
+        Heartbeat(job_id="j", writer=writer, seq=seq, attempt=attempt, rank=0, time=1e9 + seq) for seq in seqs
+    ]
+    return Segment("j", writer, [raw_line(event) for event in events])
+
+
+def held(store, attempt=None):
+    return [event.seq for batch in store.events("j", attempt) for event in batch]
+
+
+def test_what_was_appended_is_there_after_reopening(path):
+    """Events come back in the order of their arrival, from a store that was opened again."""
+    with closing(Store(path)) as store:
+        store.append(segment(0, 1, 2), 10.0)
+        store.append(segment(3), 11.0)
+    with closing(Store(path)) as store:
+        assert held(store) == [0, 1, 2, 3]
+        assert [(job.job_id, job.last_received_at) for job in store.jobs()] == [("j", 11.0)]
+
+
+def test_each_sequence_number_is_kept_once(path):
+    """Repeats and overlaps add only the new lines, also after reopening, also within a segment."""
+    with closing(Store(path)) as store:
+        store.append(segment(0, 1, 5), 10.0)
+    with closing(Store(path)) as store:
+        fresh = store.append(segment(1, 2, 2, 5, 6), 11.0)
+        assert [event.seq for event in fresh] == [2, 6]
+        assert store.append(segment(0, 1, 2, 5, 6), 12.0) == []
+        assert sorted(held(store)) == [0, 1, 2, 5, 6]
+
+
+def test_writers_do_not_share_numbers(path):
+    """The same number of another writer is another event."""
+    with closing(Store(path)) as store:
+        store.append(segment(0), 10.0)
+        assert len(store.append(segment(0, writer="x"), 10.0)) == 1
+
+
+def test_one_attempt_can_be_read(path):
+    """Reading an attempt gives its events only."""
+    with closing(Store(path)) as store:
+        store.append(segment(0, 1), 10.0)
+        store.append(segment(2, attempt=1), 10.0)
+        assert held(store, attempt=1) == [2]
+
+
+def test_reading_goes_on_beyond_one_page(path):
+    """More segments than are read at once all come back."""
+    with closing(Store(path)) as store:
+        for seq in range(450):
+            store.append(segment(seq), 10.0)
+        assert held(store) == list(range(450))
+
+
+def test_durability_is_set(path):
+    """The file is in WAL mode and every commit is synced."""
+    with closing(Store(path)) as store, store._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
+def test_a_failed_write_keeps_nothing_and_says_so(path):
+    """When a part of the write fails, no part of the segment is held and it can be sent again."""
+    with closing(Store(path)) as store:
+        with store._engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE segments RENAME TO elsewhere")
+        with pytest.raises(StoreError, match="segments"):
+            store.append(segment(0), 10.0)
+        with store._engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO segments")
+        assert len(store.append(segment(0), 10.0)) == 1
+
+
+def test_a_stored_line_that_is_no_event_any_more_does_not_hide_the_others(path, caplog):
+    """A line that does not decode is logged and left out, the rest of its job is read."""
+    odd = segment(0, 1)
+    odd.lines[0] = odd.lines[0].__class__(1, b"{}", odd.lines[0].event)
+    with closing(Store(path)) as store:
+        store.append(odd, 10.0)
+        assert held(store) == [1]
+    assert "left out of job j" in caplog.text
+
+
+def test_journal_offsets_are_remembered(path):
+    """The latest offset of each path comes back, None for an unknown one."""
+    with closing(Store(path)) as store:
+        store.set_journal_offset("a", JournalOffset(1, 10, 2))
+        store.set_journal_offset("a", JournalOffset(1, 20, 4))
+        assert store.journal_offset("a") == JournalOffset(1, 20, 4)
+        assert store.journal_offset("b") is None
+
+
+def test_two_exporters_cannot_share_a_file(path):
+    """A second store over a file in use is refused; after closing it may be opened."""
+    with closing(Store(path)), pytest.raises(StoreError, match="another exporter"):
+        Store(path)
+    Store(path).close()
+
+
+def test_a_later_schema_is_refused(path):
+    """A database of a later version is left alone."""
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE schema_version SET version = 99")
+        connection.commit()
+    with pytest.raises(StoreError, match="version 99"):
+        Store(path)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    """Another kind of file is refused in one sentence and not changed."""
+    other = tmp_path / "notes.txt"
+    other.write_bytes(b"these are my notes" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        Store(str(other))
+    assert other.read_bytes() == b"these are my notes" * 100
+
+
+def test_a_path_that_cannot_be_written_is_refused(tmp_path):
+    """A database under a file is refused with its path."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        Store(str(tmp_path / "file" / "ett.sqlite"))

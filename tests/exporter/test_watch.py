@@ -1,0 +1,108 @@
+"""Following journals on disk instead of taking them in over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from ett_exporter import watch
+from ett_exporter.watch import look
+
+NOW = 1_764_000_200.0
+
+
+@pytest.fixture
+def journals(tmp_path):
+    directory = tmp_path / "journals"
+    (directory / "node1").mkdir(parents=True)
+    return directory
+
+
+def count(service, job_id="a"):
+    return sum(len(batch) for batch in service.store.events(job_id))
+
+
+def test_watching_a_directory_gives_the_account_of_sending_it(service, story, journals):
+    """The journals of a job, read from disk, give the answer that its segments give over HTTP."""
+    opened = service()
+    for place, (writer, body) in enumerate(story("watched").bodies().items()):
+        (journals / ("node1" if place else ".") / f"{writer.replace('/', '-')}.jsonl").write_bytes(body)
+    look(opened, [journals])
+    for body in story("sent").bodies().values():
+        opened.ingest(body)
+    watched, sent = (opened.page(name, NOW).view.account for name in ("watched", "sent"))
+    assert watched.components == sent.components
+    assert watched.failures == sent.failures
+
+
+def test_a_torn_last_line_waits_for_its_end(service, story, journals):
+    """Half a line is not read; once its rest is there it counts, and no line counts twice."""
+    body = next(iter(story("a").bodies().values()))
+    lines = body.count(b"\n")
+    journal = journals / "w.jsonl"
+    opened = service()
+    journal.write_bytes(body[:-10])
+    look(opened, [journals])
+    look(opened, [journals])
+    assert count(opened) == lines - 1
+    assert opened.stats.rejected_lines == 0
+    with journal.open("ab") as file:
+        file.write(body[-10:])
+    look(opened, [journals])
+    assert count(opened) == lines
+    assert opened.stats.duplicates == 0
+
+
+def test_a_restart_goes_on_where_the_last_look_ended(service, story, journals):
+    """Offsets are remembered in the store: nothing is read again after a restart."""
+    (journals / "w.jsonl").write_bytes(next(iter(story("a").bodies().values())))
+    look(service(), [journals])
+    again = service()
+    look(again, [journals])
+    assert again.stats.segments == 0
+    assert count(again) > 0
+
+
+def test_a_replaced_journal_is_read_from_its_beginning(service, story, journals):
+    """A shorter file under the same name is new; what it repeats counts once."""
+    first, second = list(story("a").bodies().values())[:2]
+    journal = journals / "w.jsonl"
+    opened = service()
+    journal.write_bytes(second + b"\n" * len(first))
+    look(opened, [journals])
+    journal.write_bytes(first)
+    look(opened, [journals])
+    assert count(opened) == (first + second).count(b"\n")
+
+
+def test_bad_lines_are_named_and_skipped(service, story, journals, caplog):
+    """A damaged line is logged with file and number, the lines after it are taken in."""
+    body = next(iter(story("a").bodies().values()))
+    (journals / "w.jsonl").write_bytes(b"\x00garbage\n" + body)
+    opened = service()
+    look(opened, [journals])
+    assert count(opened) == body.count(b"\n")
+    assert "w.jsonl: 1 lines are no events; line 1:" in caplog.text
+
+
+def test_long_journals_are_read_in_pieces_and_endless_lines_are_skipped(
+    service, story, journals, monkeypatch
+):
+    """Chunks end at lines; a line longer than a chunk is rejected and does not stop the file."""
+    monkeypatch.setattr(watch, "CHUNK_BYTES", 1000)
+    body = next(iter(story("a").bodies().values()))
+    (journals / "w.jsonl").write_bytes(body + b"x" * 2500 + b"\n")
+    (journals / "z.jsonl").write_bytes(b"\n" * 100 + body)
+    opened = service()
+    look(opened, [journals])
+    assert count(opened) == body.count(b"\n")
+    assert opened.stats.duplicates == body.count(b"\n")
+    assert opened.stats.rejected_lines == 3
+
+
+def test_a_journal_that_cannot_be_read_is_left_for_later(service, story, journals, caplog):
+    """A directory named like a journal, or one that vanished, hurts no other journal."""
+    (journals / "a.jsonl").symlink_to(journals / "nowhere.jsonl")
+    (journals / "w.jsonl").write_bytes(next(iter(story("a").bodies().values())))
+    opened = service()
+    look(opened, [journals])
+    assert count(opened) > 0
