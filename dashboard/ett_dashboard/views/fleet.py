@@ -51,8 +51,8 @@ def _draw(title: DeltaGenerator) -> None:
 def _fleet(answer: FleetAnswer) -> None:
     jobs = frames.most_hurt_first(answer.jobs)
     troubled = [row for row in jobs if words.in_trouble(row)]
-    if troubled:
-        st.html(markup.attention(troubled[:MOST_ALARMS], answer.as_of))
+    with st.container(key="alarms"):
+        _alarms(troubled, answer.as_of)
     st.html(markup.tiles(_tiles(jobs, len(troubled)), lead=True))
     lost, by_state = st.columns([2, 1], gap="large")
     with lost:
@@ -71,6 +71,11 @@ def _fleet(answer: FleetAnswer) -> None:
         )
     )
     _table(jobs, answer.as_of)
+
+
+def _alarms(troubled: Sequence[Job], now: float) -> None:
+    if troubled:
+        st.html(markup.attention(troubled[:MOST_ALARMS], now))
 
 
 def _tiles(jobs: Sequence[Job], troubled: int) -> list[tuple[str, str, str]]:

@@ -46,11 +46,14 @@ def pause_toggle() -> None:
 
 
 def signs_of_age(reading: Reading[Any]) -> None:
-    """A banner, and everything greyed, where the exporter could not be read."""
-    if reading.error is not None:
-        age_s = None if reading.read_at is None else max(time.time() - reading.read_at, 0.0)
-        st.html(unreachable(reading.error, age_s))
-        st.html(OLD)
+    """A banner, and everything greyed, where the exporter could not be read.
+
+    The place is always taken, so that what follows keeps its node when the banner comes and goes.
+    """
+    with st.container(key="age"):
+        if reading.error is not None:
+            age_s = None if reading.read_at is None else max(time.time() - reading.read_at, 0.0)
+            st.html(unreachable(reading.error, age_s) + OLD)
 
 
 def zone() -> tzinfo:

@@ -1,0 +1,197 @@
+"""Jobs that tell a story: events of real shape, written by one launcher and two ranks."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ett_core.events import (
+    AnyEvent,
+    AttemptEnd,
+    AttemptStart,
+    Cache,
+    Checkpoint,
+    CheckpointDurable,
+    Compile,
+    Evidence,
+    Failure,
+    FirstBatch,
+    JobEnd,
+    PhaseBegin,
+    PhaseEnd,
+    Progress,
+    encode,
+)
+
+START_PHASES = {
+    "device_init": 2.0,
+    "process_group": 3.0,
+    "model_init": 6.0,
+    "sharding_plan": 4.0,
+    "data_warmup": 3.0,
+    "compile": 14.0,
+}
+
+
+class Story:
+    """Events of one job, each stamped `at` seconds after `begin`."""
+
+    def __init__(self, job_id: str, begin: float, **labels: str) -> None:
+        self.job_id, self.begin, self.labels = job_id, begin, labels
+        self.step = 0
+        self._seqs: dict[str, Iterator[int]] = {}
+        self._new: list[AnyEvent] = []
+
+    def take(self) -> dict[str, bytes]:
+        """The lines told since the last call, by writer, as one request each."""
+        new, self._new = self._new, []
+        writers = dict.fromkeys(event.writer for event in new)
+        return {w: b"".join(encode(e) + b"\n" for e in new if e.writer == w) for w in writers}
+
+    def tell(
+        self, kind: Callable[..., AnyEvent], at: float, attempt: int, rank: int = 0, **fields: Any
+    ) -> None:
+        """One event of a rank (-1: the launcher)."""
+        writer = "launcher" if rank < 0 else f"a{attempt}r{rank}"
+        writer = f"{writer}-{self.job_id}"
+        seq = next(self._seqs.setdefault(writer, itertools.count()))
+        self._new.append(
+            kind(
+                job_id=self.job_id,
+                writer=writer,
+                seq=seq,
+                attempt=attempt,
+                rank=rank,
+                node="node-a",
+                time=self.begin + at,
+                **fields,
+            )
+        )
+
+    def start(self, at: float, attempt: int, resumed_step: int = 0, speed: float = 1.0) -> float:
+        """An attempt up to its first batch; returns the second at which its loop begins."""
+        common = {"world_size": 2, "accelerators": 2, "accelerator_type": "CPU", "labels": self.labels}
+        if attempt == 0:
+            common["allocated_at"] = self.begin
+        self.tell(AttemptStart, at, attempt, -1, **common, process_started_at=self.begin + at)
+        now = at + 4.0 * speed
+        for rank in (0, 1):
+            self.tell(
+                AttemptStart,
+                now,
+                attempt,
+                rank,
+                **common,
+                process_started_at=self.begin + at + 0.5,
+                versions={"torch": "2.13.0"},
+            )
+        phases = {**START_PHASES, **({"checkpoint_load": 5.0} if attempt else {})}
+        for phase, seconds in phases.items():
+            for rank in (0, 1):
+                self.tell(PhaseBegin, now, attempt, rank, phase=phase)
+                self.tell(PhaseEnd, now + seconds * speed, attempt, rank, phase=phase)
+            now += seconds * speed
+        for rank in (0, 1):
+            self.tell(FirstBatch, now + 0.3 * rank, attempt, rank, step=resumed_step)
+        self.step = resumed_step
+        return now + 0.3
+
+    def train(self, begin: float, end: float, attempt: int, every: float = 10.0, save: int = 6) -> float:
+        """A loop that reports every few seconds and saves after every `save` reports."""
+        now = begin
+        for report in itertools.count(1):
+            if now + every > end:
+                return now
+            now += every
+            self.step += 50
+            self.tell(
+                Progress, now, attempt, step=self.step, steps=50, samples=51200, data_wait_s=0.08 * every
+            )
+            if report % save == 0:
+                now = self.save(now, attempt)
+        raise AssertionError
+
+    def save(self, at: float, attempt: int) -> float:
+        """A checkpoint that blocks for 1.5 s and is durable 4 s after it began."""
+        self.tell(PhaseBegin, at, attempt, phase="checkpoint", step=self.step)
+        self.tell(PhaseEnd, at + 1.5, attempt, phase="checkpoint", step=self.step)
+        self.tell(
+            Checkpoint, at + 1.5, attempt, step=self.step, mode="async", blocking_s=1.5, bytes=5 * 2**20
+        )
+        self.tell(CheckpointDurable, at + 4.0, attempt, step=self.step, mode="async", duration_s=4.0)
+        return at + 1.5
+
+    def compiled(self, at: float, attempt: int, hits: int, misses: int) -> None:
+        """What compiling took and found in the caches."""
+        stages = {"dynamo": 1.2, "inductor": 3.4, "native": 8.0 if misses else 0.4}
+        self.tell(Compile, at, attempt, graph="0/0", stage_seconds=stages)
+        self.tell(Cache, at, attempt, cache="fx_graph", hits=hits, misses=misses)
+        self.tell(Cache, at, attempt, cache="aot_autograd", hits=hits, misses=misses, bypasses=1)
+
+    def fail(self, at: float, attempt: int, text: str = "Killed process 4711 (python)") -> None:
+        """Rank 1 dies by SIGKILL; the launcher tells of it."""
+        self.tell(Evidence, at, attempt, -1, source="kernel", text=text)
+        self.tell(Failure, at, attempt, -1, signal=9, of_rank=1, message="rank 1 was killed by signal 9")
+        self.tell(AttemptEnd, at + 2.0, attempt, -1, status="failed", exit_code=-9)
+
+    def succeed(self, at: float, attempt: int) -> None:
+        """The attempt and the job end well."""
+        for rank in (0, 1):
+            self.tell(AttemptEnd, at, attempt, rank, status="succeeded", exit_code=0)
+        self.tell(AttemptEnd, at + 1.0, attempt, -1, status="succeeded", exit_code=0)
+        self.tell(JobEnd, at + 1.0, attempt, -1, status="succeeded")
+
+
+def recovered(job_id: str, begin: float, until: float, **labels: str) -> Story:
+    """A job that trained, lost a rank after 400 s, recovered and trains on."""
+    story = Story(job_id, begin, **labels)
+    loop = story.start(12.0, 0)
+    story.compiled(loop, 0, hits=0, misses=3)
+    story.train(loop, 400.0, 0)
+    durable = story.step // 300 * 300
+    story.fail(400.0, 0)
+    loop = story.start(410.0, 1, resumed_step=durable, speed=0.6)
+    story.compiled(loop, 1, hits=3, misses=0)
+    story.train(loop, until, 1)
+    return story
+
+
+@contextmanager
+def running(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A real `ett` service on a free port: its address, once it has said it, and its process."""
+    ett = Path(sys.executable).with_name("ett")
+    with subprocess.Popen([ett, *words, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            url = next((word for word in line.split() if word.startswith("http://")), None)
+            assert url is not None, f"ett {words[0]} said {line!r}"
+            yield url, process
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@contextmanager
+def exporting(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A real exporter with a fresh store."""
+    with running("exporter", "--database", str(folder / "ett.sqlite")) as served:
+        yield served
+
+
+def post(url: str, story: Story) -> None:
+    """Send what a story has told since the last time, as the shipper does."""
+    for lines in story.take().values():
+        answer = httpx.post(
+            f"{url}/api/v1/segments", content=lines, headers={"X-Ett-Sent-At": str(time.time())}
+        )
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["rejected"] == []
