@@ -1,0 +1,65 @@
+"""What all tests share: services that a machine may lack.
+
+`@pytest.mark.service("chromium")` says what a test needs. Where it is missing the test is
+skipped with the reason; with ETT_REQUIRE_SERVICES=1, as in CI, it fails, and any skipped test
+at all fails the run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sysconfig
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+REQUIRED = os.environ.get("ETT_REQUIRE_SERVICES") == "1"
+PROGRAMS = ("chromium", "prometheus", "promtool")
+TORCHREC_PARTS = ("torch", "torchrec", "fbgemm_gpu")
+
+
+def what_is_missing(service: str) -> str | None:
+    """Why a service cannot be used here, None where it can.
+
+    Raises:
+        ValueError: no such service is known.
+    """
+    if service in PROGRAMS:
+        return None if shutil.which(service) else f"{service} is not on PATH"
+    if service == "torch":
+        absent = [name for name in TORCHREC_PARTS if importlib.util.find_spec(name) is None]
+        return f"not installed: {', '.join(absent)}" if absent else None
+    if service == "compiler":
+        header = Path(sysconfig.get_path("include")) / "Python.h"
+        absent = [
+            name for name, there in (("g++", shutil.which("g++")), (header, header.is_file())) if not there
+        ]
+        return f"not there: {', '.join(map(str, absent))}" if absent else None
+    known = ", ".join([*PROGRAMS, "torch", "compiler"])
+    raise ValueError(f"no service {service!r} is known to tests/conftest.py (known: {known})")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before the fixtures of a test: are the services there?"""
+    services = [name for marker in item.iter_markers("service") for name in marker.args]
+    reasons = [reason for name in services if (reason := what_is_missing(name))]
+    if reasons and REQUIRED:
+        pytest.fail(f"a required service is missing: {'; '.join(reasons)}", pytrace=False)
+    if reasons:
+        pytest.skip("; ".join(reasons))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    """Where every service is required, a skipped test fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = len(reporter.stats.get("skipped", ())) if REQUIRED and reporter else 0
+    if skipped and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.write_line("")
+        reporter.write_line(f"{skipped} skipped although every service is required: this run fails", red=True)
+    return (yield)

@@ -1,0 +1,68 @@
+"""A test whose service is missing is skipped with the reason, and fails where services are required."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFTEST = Path(__file__).parents[1] / "conftest.py"
+SUITE = """
+import pytest
+
+def test_plain():
+    pass
+
+@pytest.mark.service("promtool")
+def test_with_promtool():
+    pass
+"""
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A small suite under the same conftest, run on a PATH that holds no service."""
+
+    def run(text: str = SUITE, **environment: str) -> subprocess.CompletedProcess:
+        shutil.copy(CONFTEST, tmp_path / "conftest.py")
+        (tmp_path / "test_it.py").write_text(text)
+        (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    service(name)\naddopts = -ra\n")
+        kept = {name: value for name, value in os.environ.items() if name != "ETT_REQUIRE_SERVICES"}
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
+            env=kept | {"PATH": "/nonexistent"} | environment,
+            cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    return run
+
+
+def test_a_missing_service_skips_its_tests_with_the_reason(suite):
+    done = suite()
+    assert done.returncode == 0
+    assert "1 passed, 1 skipped" in done.stdout
+    assert "promtool is not on PATH" in done.stdout
+
+
+def test_a_missing_service_that_is_required_fails_its_tests(suite):
+    done = suite(ETT_REQUIRE_SERVICES="1")
+    assert done.returncode == 1
+    assert "1 passed, 1 error" in done.stdout
+    assert "a required service is missing: promtool is not on PATH" in done.stdout
+
+
+def test_any_skip_fails_a_run_that_requires_every_service(suite):
+    text = "import pytest\n\ndef test_plain():\n    pass\n\ndef test_skips():\n    pytest.skip('lazy')\n"
+    assert suite(text).returncode == 0
+    done = suite(text, ETT_REQUIRE_SERVICES="1")
+    assert done.returncode == 1
+    assert "1 skipped although every service is required" in done.stdout
+    assert done.stdout.rstrip().splitlines()[-1].startswith("=")
+
+
+def test_a_service_that_nobody_knows_is_an_error(suite):
+    done = suite(SUITE.replace("promtool", "tea"))
+    assert done.returncode == 1
+    assert "no service 'tea' is known" in done.stdout
