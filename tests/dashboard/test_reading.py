@@ -1,0 +1,128 @@
+"""Reading the exporter: the client, the shared readings, the settings."""
+
+from __future__ import annotations
+
+import threading
+
+import httpx
+import pytest
+
+from ett_cli.main import main
+from ett_dashboard.client import Client, ExporterError, UnknownJobError
+from ett_dashboard.live import SharedReads
+from ett_dashboard.rows import FleetAnswer
+from ett_dashboard.settings import Settings
+
+JOBS = {"as_of": 5.0, "jobs": [], "of_a_later_version": 1}
+
+
+def client(answer) -> Client:
+    return Client("http://exporter:1/", transport=httpx.MockTransport(answer))
+
+
+def refuse(request):
+    raise httpx.ConnectError("refused", request=request)
+
+
+def late(request):
+    raise httpx.ReadTimeout("late", request=request)
+
+
+def test_answers_become_rows_and_unknown_fields_are_ignored():
+    assert client(lambda _: httpx.Response(200, json=JOBS)).jobs() == FleetAnswer(5.0, [])
+
+
+def test_identities_are_sent_whole():
+    asked = []
+    with pytest.raises(UnknownJobError, match="no such job"):
+        client(
+            lambda r: asked.append(r.url.raw_path) or httpx.Response(404, json={"error": "no such job"})
+        ).job("a/b@1 ?")
+    assert asked == [b"/api/v1/jobs/a/b@1%20%3F"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (refuse, "nothing answers at http://exporter:1"),
+        (late, "does not answer in time"),
+        (lambda _: httpx.Response(503, json={"error": "busy"}), "answers 503 busy"),
+        (lambda _: httpx.Response(200, text="<html>"), "something else than expected"),
+        (lambda _: httpx.Response(200, json={"as_of": "x", "jobs": 3}), "something else than expected"),
+    ],
+)
+def test_whatever_goes_wrong_is_one_error_with_words(answer, said):
+    with pytest.raises(ExporterError, match=said):
+        client(answer).jobs()
+
+
+class Exporter:
+    """An exporter whose answers are counted and can be made to fail."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.error: ExporterError | None = None
+
+    def jobs(self) -> FleetAnswer:
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        return FleetAnswer(float(self.asked), [])
+
+    def job(self, job_id):
+        raise UnknownJobError(f"no job {job_id}")
+
+
+def test_readers_share_one_reading_until_it_is_too_old():
+    exporter, now = Exporter(), [100.0]
+    reads = SharedReads(exporter, keep_s=2.0, clock=lambda: now[0])
+    threads = [threading.Thread(target=reads.jobs) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert exporter.asked == 1
+    now[0] += 2.0
+    assert reads.jobs().value == FleetAnswer(2.0, [])
+
+
+def test_the_last_good_answer_stays_while_the_exporter_is_gone():
+    exporter, now = Exporter(), [100.0]
+    reads = SharedReads(exporter, keep_s=2.0, clock=lambda: now[0])
+    reads.jobs()
+    exporter.error = ExporterError("gone")
+    now[0] += 10
+    reading = reads.jobs()
+    assert (reading.value, reading.read_at, reading.error) == (FleetAnswer(1.0, []), 100.0, "gone")
+    exporter.error = None
+    now[0] += 10
+    assert reads.jobs().error is None
+
+
+def test_an_unknown_job_is_no_outage():
+    assert SharedReads(Exporter(), keep_s=1.0).job("x").unknown
+
+
+def test_at_most_so_many_jobs_are_kept():
+    reads = SharedReads(Exporter(), keep_s=1.0, limit=3)
+    for number in range(10):
+        reads.job(str(number))
+    assert len(reads._entries) == 3
+
+
+def test_settings_travel_through_the_environment():
+    settings = Settings(exporter_url="https://ett.example:8/", refresh_s=1.5)
+    assert Settings.from_environment(settings.to_environment()) == settings
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"exporter_url": "localhost:9410"}, {"refresh_s": 0.1}, {"refresh_s": float("nan")}]
+)
+def test_settings_that_cannot_work_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"does not look like|is faster than"):
+        Settings(**wrong)
+
+
+def test_the_command_refuses_a_wrong_address_with_a_sentence(capsys):
+    assert main(["dashboard", "--exporter", "nowhere"]) == 2
+    assert "does not look like http://HOST:PORT" in capsys.readouterr().err
