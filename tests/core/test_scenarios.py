@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+
 from ett_core.accounting import JobFold
 from ett_core.events import AnyEvent, decode
 

@@ -18,6 +18,7 @@ from ett_core.events import Clock, Event, JobEnd, encode
 from ett_core.sequences import Sequences
 
 CLOCK_TOLERANCE_S = 2.0
+DEFAULTS = Settings()
 History = Callable[[], Iterable[Event]]
 """Gives every event of the job that was ever added, in any order, repeats allowed."""
 
@@ -26,7 +27,7 @@ class JobFold:
     """The streaming fold of one job."""
 
     def __init__(
-        self, job_id: str, *, settings: Settings = Settings(), history: History | None = None
+        self, job_id: str, *, settings: Settings = DEFAULTS, history: History | None = None
     ) -> None:
         """Start with no events.
 

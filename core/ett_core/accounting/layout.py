@@ -130,7 +130,7 @@ def _last_end(attempt: Attempt, job_end: JobEnded | None, now_ns: int, settings:
     return _End(now_ns, RUNNING)
 
 
-def _wall_end(  # noqa: PLR0913 - the six things that the rule speaks of
+def _wall_end(  # noqa: PLR0913, PLR0917 - the six things that the rule speaks of
     attempt: Attempt,
     last: _End,
     job_end: JobEnded | None,

@@ -42,7 +42,9 @@ class Partition(NamedTuple):
     def totals(self) -> Totals:
         """Nanoseconds by component; together they are the length of the span."""
         span, loop = self.span, self.span.attempt.loop
-        if loop is None or span.loop_ns is None or not span.observed or loop.prev_ns > span.end_ns:
+        if loop is None or span.loop_ns is None or not span.observed:
+            return add_up(self.stretches())
+        if loop.first_ns < span.start_ns or loop.prev_ns > span.end_ns:
             return add_up(self.stretches())
         totals = add_up(self._init_stretches(span.loop_ns))
         merge(totals, self._loop_totals(loop, span.loop_ns))

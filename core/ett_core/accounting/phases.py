@@ -7,6 +7,7 @@ or one holds the other. Times are whole nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 MAIN = "main"
@@ -151,7 +152,7 @@ def _merge_tracks(by_track: dict[str, list[Segment]]) -> tuple[list[Segment], di
     current = {name: next(part, None) for name, part in ahead.items()}
     owned: list[Segment] = []
     hidden: dict[str, int] = {}
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         for name, segment in current.items():
             if segment is not None and segment.end_ns <= begin:
                 current[name] = next(ahead[name], None)
