@@ -1,0 +1,198 @@
+"""The report of one job as text: where its time went, what failed, what to do about it.
+
+Pure: from the JSON object of the query API (or of `ett account --json`, which holds a part of
+it) to lines. What the object lacks is left out. Shown seconds and shares are rounded together,
+so the parts add up to the total as shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ett_cli.advice import advice_on
+from ett_core.components import GROUPS, TRAINING, group_of, meaning_of
+
+Job: TypeAlias = Mapping[str, Any]
+
+_MINUTE_S = 60.0
+_WIDTH = 18
+
+
+def report(job: Job) -> str:
+    """The whole report; it ends without a newline."""
+    parts = (
+        headline(job),
+        _ett(job),
+        "\n".join(partition_lines(job.get("components", {}))),
+        "\n".join(_figures(job)),
+        "\n".join(_failures(job.get("failure_list", ()))),
+        "\n".join(_caches(job)),
+        largest_loss(job.get("components", {})),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def headline(job: Job) -> str:
+    """One line: the job, how it is, for how long, over how many attempts.
+
+    >>> headline({"job_id": "j", "state": "succeeded", "wall_s": 100, "failures": 1, "attempts": 2})
+    'Job j: succeeded, 1 m 40.0 s of wall time, 2 attempts, 1 failure'
+    """
+    state = str(job["state"]).replace("_", " ")
+    parts = [f"Job {job['job_id']}: {state}", f"{duration(job['wall_s'])} of wall time"]
+    parts += [_many(job[name], name[:-1]) for name in ("attempts", "failures") if name in job]
+    return ", ".join(parts)
+
+
+def partition_lines(components: Mapping[str, float]) -> list[str]:
+    """The partition by component with group subtotals; as shown, it adds up to its total."""
+    names = [name for name, seconds in components.items() if seconds]
+    if not names:
+        return []
+    amounts = [components[name] for name in names]
+    seconds = dict(zip(names, rounded(amounts, round(sum(amounts), 1)), strict=True))
+    shares = dict(zip(names, rounded(amounts, 100.0), strict=True))
+    lines = ["Where the time went"]
+    for group in GROUPS:
+        members = [name for name in names if group_of(name) == group]
+        if members:
+            lines.append(_row(f"  {group}", _total(seconds, members), _total(shares, members)))
+            lines += _member_rows(members, seconds, shares)
+    return [*lines, _row("  wall time", _total(seconds, names), _total(shares, names))]
+
+
+def _member_rows(
+    members: Sequence[str], seconds: Mapping[str, float], shares: Mapping[str, float]
+) -> Iterator[str]:
+    shown = [name for name in members if seconds[name] or shares[name]]
+    for name in shown:
+        yield _row(f"    {name}", seconds[name], shares[name])
+    if len(shown) < len(members):
+        yield _row(f"    {len(members) - len(shown)} smaller ones", 0.0, 0.0)
+
+
+def largest_loss(components: Mapping[str, float]) -> str:
+    """One sentence: the component that lost most, and what to do about it."""
+    losses = {name: seconds for name, seconds in components.items() if name != TRAINING and seconds > 0}
+    if not losses:
+        return ""
+    name = max(losses, key=lambda loss: losses[loss])
+    share = 100.0 * losses[name] / sum(components.values())
+    cost = f"{duration(losses[name])}, {share:.1f} %"
+    return f"Largest loss: {name} ({meaning_of(name)}) took {cost}: {advice_on(name)}."
+
+
+def rounded(amounts: Sequence[float], total: float) -> list[float]:
+    """The amounts scaled to `total` and rounded to tenths, so that they add up to it as shown.
+
+    The tenths that rounding down leaves over go to the largest remainders.
+
+    >>> rounded([1.0, 1.0, 1.0], 100.0)
+    [33.4, 33.3, 33.3]
+    """
+    whole = sum(amounts)
+    exact = [10 * total * amount / whole for amount in amounts]
+    tenths = [int(value) for value in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda index: tenths[index] - exact[index])
+    for index in by_remainder[: round(10 * total) - sum(tenths)]:
+        tenths[index] += 1
+    return [value / 10 for value in tenths]
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    >>> duration(9.04), duration(100), duration(7384)
+    ('9.0 s', '1 m 40.0 s', '2 h 3 m 4 s')
+    """
+    tenths = round(seconds, 1)
+    if tenths < _MINUTE_S:
+        return f"{tenths:.1f} s"
+    minutes, left_s = divmod(tenths, _MINUTE_S)
+    if minutes < _MINUTE_S:
+        return f"{minutes:.0f} m {left_s:.1f} s"
+    hours, left_m = divmod(minutes, 60)
+    return f"{hours:.0f} h {left_m:.0f} m {left_s:.0f} s"
+
+
+def _ett(job: Job) -> str:
+    percent = job.get("ett_percent")
+    if percent is None:
+        return "ETT unobserved: no rank told anything, so nobody knows how much of it was training"
+    return f"ETT {percent:.1f} %: the share of the wall time spent on training that survived"
+
+
+def _figures(job: Job) -> Iterator[str]:
+    if job.get("tts_s") is not None:
+        yield _figure("Time to start", duration(job["tts_s"]))
+    if job.get("ttr_s"):
+        yield _figure("Time to recover", ", ".join(_recovery(seconds) for seconds in job["ttr_s"]))
+    yield _figure("Training lost", _lost(job))
+    if job.get("checkpoint_count"):
+        yield _figure("Checkpoints", _checkpoints(job))
+
+
+def _lost(job: Job) -> str:
+    lost = duration(job.get("components", {}).get("unsaved_training", 0.0))
+    at_risk = job.get("unsaved_exposure_s") or 0.0
+    return f"{lost} unsaved" + (
+        f"; {duration(at_risk)} more would be lost by a failure now" if at_risk else ""
+    )
+
+
+def _checkpoints(job: Job) -> str:
+    count, blocking_s = job["checkpoint_count"], job["checkpoint_blocking_s"]
+    mean = f"{1000 * blocking_s / count:.0f} ms each"
+    text = f"{_many(count, 'save')}, training blocked for {duration(blocking_s)} in all ({mean})"
+    durable = job.get("last_durable_step")
+    return text if durable is None else f"{text}, the last durable one at step {durable}"
+
+
+def _failures(failures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if failures:
+        yield "Failures"
+    for number, failure in enumerate(failures, 1):
+        yield f"  {number}. attempt {failure['attempt']}: {failure['cause']}"
+        yield f"     {_consequence(failure)}"
+
+
+def _consequence(failure: Mapping[str, Any]) -> str:
+    step, lost = failure.get("fallback_step"), duration(failure["unsaved_s"])
+    fallback = "resumed from an unknown step" if step is None else f"resumed from step {step}"
+    return f"{fallback}, {lost} of training lost, recovered in {_recovery(failure['ttr_s'])}"
+
+
+def _caches(job: Job) -> Iterator[str]:
+    caches: Mapping[str, Mapping[str, int]] = job.get("caches") or {}
+    if caches:
+        yield "Compile caches, over all ranks and attempts"
+    for name, totals in caches.items():
+        asked = totals["hits"] + totals["misses"] + totals["bypasses"]
+        rate = f"{100 * totals['hits'] / asked:.0f} % hits" if asked else "not asked"
+        counts = f"{totals['hits']} hits, {totals['misses']} misses, {totals['bypasses']} bypasses"
+        yield _figure(f"  {name}", f"{counts} ({rate})")
+    stages = {stage: seconds for stage, seconds in (job.get("compile") or {}).items() if seconds}
+    if stages:
+        text = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in stages.items())
+        yield _figure("  seconds by stage", text)
+
+
+def _recovery(seconds: float | None) -> str:
+    return "not yet" if seconds is None else duration(seconds)
+
+
+def _figure(name: str, text: str) -> str:
+    return f"{name:<{_WIDTH}} {text}"
+
+
+def _row(name: str, seconds: float, share: float) -> str:
+    return f"{name:<32}{seconds:>10.1f} s {share:>7.1f} %"
+
+
+def _total(amounts: Mapping[str, float], names: Sequence[str]) -> float:
+    return round(sum(amounts[name] for name in names), 1)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
