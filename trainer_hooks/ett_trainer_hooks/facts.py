@@ -119,4 +119,7 @@ class FactRecorder:
         urgent: bool = False,
         **fields: Any,  # noqa: ANN401 - the fields of the event
     ) -> None:
-        self._journal.put(kind, self._clock.now() if at is None else at, urgent=urgent, **fields)
+        """Put an event; a journal that fails costs the event and nothing else."""
+        moment = self._clock.now() if at is None else at
+        put: Callable[..., None] = self._journal.put
+        self.guard.call(put, kind, moment, urgent=urgent, **fields)

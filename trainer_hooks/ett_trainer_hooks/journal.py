@@ -71,6 +71,7 @@ class Journal:
         self._queue: SimpleQueue[_Record | threading.Lock | None] = SimpleQueue()
         self._seq = 0
         self._rest = b""
+        self._marks: list[threading.Lock] = []
         self._fd: int | None = None
         self._open = True
         self._stopping = False
@@ -150,32 +151,28 @@ class Journal:
         if self._rest and not self._push(b""):
             time.sleep(self._retry_s)
             return
-        records, marks = self._drain()
+        records = self._drain()
         self._clock.reanchor()
-        if not records and not marks and not self._stopping:
+        if not records and not self._marks and not self._stopping:
             records = [_Record(Heartbeat, self._clock.now(), self.identity, {})]
-        if self._push(b"".join(map(self._line, records))):
-            self._lagging = False
-            for mark in marks:
-                mark.release()
+        self._push(b"".join(map(self._line, records)))
 
-    def _drain(self) -> tuple[list[_Record], list[threading.Lock]]:
-        """What lies in the queue, at the latest when a heartbeat is due."""
+    def _drain(self) -> list[_Record]:
+        """Events from the queue, at the latest when a heartbeat is due; marks are set aside."""
         records: list[_Record] = []
-        marks: list[threading.Lock] = []
         try:
             item = self._queue.get(timeout=self._heartbeat_s)
             while True:
                 if isinstance(item, _Record):
                     records.append(item)
                 elif item is not None:
-                    marks.append(item)
+                    self._marks.append(item)
                 if len(records) >= BATCH_LINES:
                     break
                 item = self._queue.get_nowait()
         except Empty:
             pass
-        return records, marks
+        return records
 
     def _line(self, record: _Record) -> bytes:
         """The line of an event, empty (and counted) where no reader would accept it."""
@@ -215,6 +212,9 @@ class Journal:
                 "disk", f"{self.path}: {error.strerror}; training goes on, events wait in memory"
             )
             return False
+        self._lagging = False
+        while self._marks:
+            self._marks.pop().release()
         return True
 
     def _descriptor(self) -> int:

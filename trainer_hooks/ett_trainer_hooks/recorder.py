@@ -279,11 +279,11 @@ class Recorder(FactRecorder):
 
     def _begin_step(self, asked_s: float, batch: T, samples: float | Callable[[T], float]) -> None:
         now_s = self._clock.monotonic()
+        self._meter.begin(now_s)
         if self._begun:
             self._meter.wait(now_s - asked_s)
         else:
             self._announce_loop(now_s)
-        self._meter.begin(now_s)
         self._meter.in_hand = float(samples(batch) if callable(samples) else samples)
 
     @hook

@@ -1,0 +1,278 @@
+"""The recorder, on a clock that the test moves and a real journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ett_core.events import StepSeconds
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.identity import Identity
+from ett_trainer_hooks.journal import NullJournal
+
+
+def slow_loader(hands, waits):
+    for number, wait_s in enumerate(waits):
+        hands.move(wait_s)
+        yield number
+
+
+def test_a_loop_reports_exact_waits_and_step_seconds(bench, hands):
+    """The first wait belongs to the start; later waits are data wait and no part of a step."""
+    b = bench(report_every_s=1000.0)
+    for _ in b.recorder.batches(slow_loader(hands, [7.0, 0.25, 0.5]), samples=32):
+        hands.move(2.0)
+    first, last = b.of("progress")
+    assert (first.step, first.steps, first.samples, first.data_wait_s) == (1, 1, 32, 0.0)
+    assert first.step_seconds == StepSeconds(1, 2.0, 2.0)
+    assert (last.step, last.steps, last.samples, last.data_wait_s) == (3, 2, 64, 0.75)
+    assert last.step_seconds == StepSeconds(2, 4.0, 2.0)
+    assert last.time == first.time + 4.75
+
+
+def test_the_first_batch_is_told_before_it_is_handed_out(bench, hands):
+    """`first_batch` is on disk, with the step resumed from, when the loop body first runs."""
+    b = bench()
+    b.recorder.resumed(40)
+    for number in b.recorder.batches(slow_loader(hands, [3.0, 1.0])):
+        told = b.of("first_batch")
+        assert len(told) == 1, number
+        assert told[0].step == 40
+    assert b.recorder.step == 42
+
+
+def test_the_first_step_is_reported_at_once_and_the_others_by_the_clock(bench, hands):
+    """Rank 0 reports after the first step and then once `report_every_s` have passed."""
+    b = bench(report_every_s=5.0)
+    for _ in b.recorder.batches(range(9)):
+        hands.move(2.0)
+    assert [event.step for event in b.of("progress")] == [1, 4, 7, 9]
+
+
+def test_other_ranks_report_once_a_minute(bench, hands):
+    """A rank other than 0 keeps its steps for a minute."""
+    b = bench(rank=1, report_every_s=5.0)
+    for _ in b.recorder.batches(range(9)):
+        hands.move(20.0)
+    assert [event.step for event in b.of("progress")] == [1, 4, 7, 9]
+
+
+def test_a_phase_in_the_loop_is_preceded_by_a_report(bench, hands):
+    """Steps are reported before an in-loop phase, whose time is no part of a step."""
+    b = bench(report_every_s=1000.0)
+    for number in b.recorder.batches(range(4)):
+        hands.move(1.0)
+        if number == 2:
+            with b.recorder.phase("evaluation"):
+                hands.move(50.0)
+    kinds = [event.kind for event in b.written()]
+    assert kinds == ["first_batch", "progress", "progress", "phase_begin", "phase_end", "progress"]
+    assert [event.steps for event in b.of("progress")] == [1, 1, 2]
+    assert b.of("progress")[-1].step_seconds == StepSeconds(2, 2.0, 1.0)
+
+
+def test_a_phase_before_the_end_of_the_first_step_is_preceded_by_no_report(bench, hands):
+    """A report before any step is complete would claim a loop that has not begun."""
+    b = bench()
+    for number in b.recorder.batches(range(2)):
+        if number == 0:
+            with b.recorder.phase("compile"):
+                hands.move(9.0)
+        hands.move(1.0)
+    kinds = [event.kind for event in b.written()]
+    assert kinds == ["first_batch", "phase_begin", "phase_end", "progress", "progress"]
+    assert b.of("progress")[0].step_seconds == StepSeconds(1, 1.0, 1.0)
+
+
+def test_a_checkpoint_of_the_step_in_hand_completes_it(bench, hands):
+    """Work up to the checkpointed step is reported before the save and is not counted twice."""
+    b = bench(report_every_s=1000.0)
+    for number in b.recorder.batches(range(3)):
+        hands.move(1.0)
+        if number == 1:
+            with b.recorder.checkpoint(2, mode="sync") as save:
+                hands.move(4.0)
+                save.bytes = 1000
+            b.recorder.durable(2, bytes=1000, duration_s=4.0)
+    assert [(event.step, event.steps) for event in b.of("progress")] == [(1, 1), (2, 1), (3, 1)]
+    (saved,) = b.of("checkpoint")
+    assert (saved.step, saved.blocking_s, saved.bytes, saved.mode) == (2, 4.0, 1000, "sync")
+    begin, end = b.of("phase_begin")[0], b.of("phase_end")[0]
+    assert (begin.phase, end.time - begin.time) == ("checkpoint", 4.0)
+    assert b.of("checkpoint_durable")[0].step == 2
+
+
+def test_a_save_that_raises_is_told_as_failed(bench):
+    """The phase closes with the error, the checkpoint is said to fail, the error passes through."""
+    b = bench()
+    with pytest.raises(OSError, match="quota"), b.recorder.checkpoint(7):
+        raise OSError("quota")
+    assert b.of("phase_end")[0].error == "OSError: quota"
+    assert b.of("checkpoint_failed")[0].step == 7
+
+
+def test_leaving_the_loop_by_break_completes_and_reports_the_last_step(bench, hands):
+    """The step of the batch in hand counts when the loop is left."""
+    b = bench(report_every_s=1000.0)
+    for number in b.recorder.batches(range(100)):
+        hands.move(1.0)
+        if number == 4:
+            break
+    assert b.recorder.step == 5
+    assert b.of("progress")[-1].step == 5
+
+
+def test_an_error_of_the_loader_passes_through_and_the_steps_are_reported(bench, hands):
+    """What the data pipeline raises reaches the trainer unchanged."""
+
+    def broken():
+        yield 1
+        yield 2
+        raise KeyError("shard 3")
+
+    b = bench(report_every_s=1000.0)
+    with pytest.raises(KeyError, match="shard 3"):
+        for _ in b.recorder.batches(broken()):
+            hands.move(1.0)
+    assert b.of("progress")[-1].step == 2
+
+
+def test_steps_go_on_over_a_second_loop(bench, hands):
+    """An epoch more adds steps, and no second `first_batch`."""
+    b = bench()
+    for _ in range(2):
+        for _ in b.recorder.batches(range(3)):
+            hands.move(1.0)
+    assert b.recorder.step == 6
+    assert len(b.of("first_batch")) == 1
+
+
+def test_steps_counted_by_hand_are_reported_like_those_of_a_loop(bench, hands):
+    """`first_batch` and `step_done` serve loops that read ahead."""
+    b = bench(report_every_s=1000.0)
+    b.recorder.first_batch()
+    for _ in range(3):
+        hands.move(2.0)
+        b.recorder.step_done(samples=8, data_wait_s=0.5)
+    b.recorder.flush()
+    first, last = b.of("progress")
+    assert (first.step, first.data_wait_s, first.step_seconds) == (1, 0.5, StepSeconds(1, 1.5, 1.5))
+    assert (last.step, last.samples, last.step_seconds) == (3, 16, StepSeconds(2, 3.0, 1.5))
+
+
+def test_the_resumed_step_of_a_span_travels_on_its_end_and_numbers_the_steps(bench):
+    """A `checkpoint_load` that finds a step resumes there."""
+    b = bench()
+    with b.recorder.phase("checkpoint_load") as span:
+        span.resumed_step = 120
+    for _ in b.recorder.batches(range(2)):
+        pass
+    assert b.of("phase_end")[0].resumed_step == 120
+    assert b.of("first_batch")[0].step == 120
+    assert b.recorder.step == 122
+
+
+def test_a_decorated_function_is_a_phase_each_time_it_is_called(bench):
+    """Also a recursive one: every call has a span of its own, and keeps its result."""
+    b = bench()
+
+    @b.recorder.phase("model_init")
+    def build(depth):
+        return depth if depth == 0 else build(depth - 1) + 1
+
+    assert build(2) == 2
+    assert [event.kind for event in b.written()] == ["phase_begin"] * 3 + ["phase_end"] * 3
+
+
+def test_a_phase_on_another_track_takes_nothing_from_a_step(bench, hands):
+    """Work beside the loop blocks nobody."""
+    b = bench()
+    for _ in b.recorder.batches(range(1)):
+        with b.recorder.phase("upload", track="saver"):
+            hands.move(3.0)
+    assert b.of("progress")[0].step_seconds.sum == 3.0
+    assert b.of("phase_begin")[0].track == "saver"
+
+
+def test_the_end_is_told_once(bench):
+    """Only the first status counts."""
+    b = bench()
+    b.recorder.close("failed")
+    b.recorder.close("succeeded")
+    assert [event.status for event in b.of("attempt_end")] == ["failed"]
+
+
+def test_an_event_that_no_reader_would_accept_is_dropped_and_numbers_stay_whole(bench):
+    """A wrong value costs its event, one warning, and no gap in the sequence."""
+    b = bench()
+    b.recorder.durable(-5)
+    b.recorder.durable(-6)
+    b.recorder.cache("fx_graph", hits=1)
+    assert [(event.kind, event.seq) for event in b.written()] == [("cache", 0)]
+    assert b.journal.dropped == 2
+    assert len(b.warnings) == 1
+
+
+class BrokenJournal(NullJournal):
+    is_open = True
+
+    def put(self, *_args, **_fields):
+        raise RuntimeError("journal broken")
+
+
+def test_a_fault_in_the_hooks_changes_nothing_for_the_trainer(capsys):
+    """With a journal that raises on every event the loop runs as ever; one line says so."""
+    recorder = Recorder(identity=Identity(job_id="j", writer="w"), journal=BrokenJournal())
+    recorder.start()
+    total = 0
+    with recorder.phase("model_init"):
+        for number in recorder.batches(range(10), samples=lambda _: 1 / 0):
+            total += number
+            with recorder.checkpoint(number):
+                pass
+    recorder.failure(ValueError("x"))
+    recorder.close()
+    assert (total, recorder.step) == (45, 10)
+    assert recorder.guard.faults > 10
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"ETT_JOB_ID": "j"},
+        {"ETT_JOURNAL_DIR": "journal"},
+        {"ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": "journal", "ETT_DISABLED": "1"},
+    ],
+)
+def test_hooks_that_are_off_count_steps_and_write_nothing(environ, tmp_path, monkeypatch):
+    """Off is the same calls with the same results, and no file."""
+    monkeypatch.chdir(tmp_path)
+    recorder = Recorder.from_env(environ)
+    recorder.resumed(5)
+    with recorder.phase("model_init") as span:
+        span.resumed_step = 10
+    for number in recorder.batches(range(3)):
+        with recorder.checkpoint(number):
+            pass
+        recorder.durable(number)
+    recorder.close()
+    assert not recorder.active
+    assert recorder.step == 13
+    assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_an_environment_that_cannot_be_understood_switches_the_hooks_off(tmp_path, capsys):
+    """A wrong variable is named in one warning; the trainer runs."""
+    environ = {"ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": str(tmp_path), "RANK": "first"}
+    recorder = Recorder.from_env(environ)
+    assert not recorder.active
+    assert "RANK='first'" in capsys.readouterr().err
+
+
+def test_a_wrong_interval_is_refused_at_construction():
+    """The message names the setting."""
+    with pytest.raises(ValueError, match="report_every_s"):
+        Recorder(identity=Identity(job_id="j", writer="w"), journal=NullJournal(), report_every_s=0.0)
