@@ -1,0 +1,149 @@
+"""`ett demo`: a real job on this machine, killed in the middle, observed from start to recovery.
+
+Starts real processes on loopback ports and stops them all before it ends, also on Ctrl-C and
+SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ett_cli.demo.stage import Stage
+
+NEEDED = ("torch", "torchrec", "prometheus_client", "starlette", "sqlalchemy")
+
+
+class Stopped(KeyboardInterrupt):
+    """Somebody wants the demo to end; holds the signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `ett demo`."""
+    parser.add_argument(
+        "--headless",
+        action="store_true",
+        help="end when the job is done; status 0 only if it recovered and the partition adds up",
+    )
+    parser.add_argument("--no-app", action="store_true", help="leave the app out")
+    parser.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help="where everything is written (default: runs/<time>)"
+    )
+    parser.add_argument("--steps", type=int, default=900, help="steps to train (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port of the exporter (default: a free one)")
+    parser.add_argument("--app-port", type=int, default=0, help="port of the app (default: a free one)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play the demo; 0 if it showed what it promises, 1 if not, 128 + n after signal n."""
+    needed = [
+        name for name in (*NEEDED, *(() if arguments.no_app else ("streamlit",))) if not find_spec(name)
+    ]
+    if needed:
+        print(f"ett demo: not installed here: {', '.join(needed)}", file=sys.stderr)
+        return 1
+    stage = _stage(arguments)
+    stage.run_dir.mkdir(parents=True, exist_ok=True)
+    _say(f"ett demo: job {stage.job_id}, everything in {stage.run_dir}")
+    try:
+        with _stoppable():
+            return _play(stage, stay=not arguments.headless)
+    except Stopped as stopped:
+        _say("ett demo: stopped, nothing of it runs any more")
+        return 128 + stopped.number
+
+
+def _stage(arguments: argparse.Namespace) -> Stage:
+    from ett_cli.demo.stage import Stage, free_port
+
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return Stage(
+        job_id=f"demo-{stamp}-{secrets.token_hex(2)}",
+        run_dir=(arguments.run_dir or Path("runs", stamp)).absolute(),
+        exporter_port=arguments.port or free_port(),
+        app_port=arguments.app_port or free_port(),
+        steps=arguments.steps,
+        app=not arguments.no_app,
+    )
+
+
+def _play(stage: Stage, *, stay: bool) -> int:
+    from ett_cli.demo.children import Children
+    from ett_cli.demo.play import DemoError, Play
+    from ett_cli.demo.stage import MARK
+    from ett_cli.report import report
+
+    allocated_at = time.time()
+    with Children(MARK, stage.job_id) as children:
+        try:
+            job = Play(stage, children, say=_say).run(allocated_at)
+        except DemoError as error:
+            print(f"ett demo: {error}", file=sys.stderr, flush=True)
+            return 1
+        _say(f"\n{report(job)}\n")
+        status = _judge(stage, job)
+        if stay:
+            _stay(stage)
+    return status
+
+
+def _judge(stage: Stage, job: Mapping[str, Any]) -> int:
+    from ett_cli.demo.evidence import account_of_journals, component_series
+    from ett_cli.demo.exporter import get_text
+    from ett_cli.demo.verdict import failed, verdict
+
+    recomputed = account_of_journals(stage.journal_dir, stage.job_id, time.time())
+    try:
+        series = component_series(get_text(f"{stage.exporter_url}/metrics") or "", stage.job_id)
+    except ValueError as error:
+        print(f"ett demo: /metrics cannot be parsed: {error}", file=sys.stderr)
+        series = {}
+    checks = verdict(job, recomputed, series)
+    for holds, sentence in checks:
+        _say(f"  {'ok  ' if holds else 'FAIL'} {sentence}")
+    return 1 if failed(checks) else 0
+
+
+def _stay(stage: Stage) -> None:
+    where = f"{stage.job_url} and {stage.exporter_url}" if stage.app else stage.exporter_url
+    _say(f"\nStill serving {where}; Ctrl-C stops everything.")
+    try:
+        signal.pause()
+    except Stopped:
+        _say("stopping")
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """The first SIGINT or SIGTERM raises `Stopped`; more of them do not disturb the cleaning up."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def heard(number: int, _frame: FrameType | None) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
+
+    before = {number: signal.signal(number, heard) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

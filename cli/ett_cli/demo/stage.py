@@ -1,0 +1,132 @@
+"""What the demo starts and with which settings: commands and environments. Pure, but for ports.
+
+Every process of a demo carries a mark of its run in the environment (`ETT_DEMO_RUN`), by which
+it is found again, whatever session or parent it ends up with.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "ETT_DEMO_RUN"
+RANKS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One run of the demo: its name, its directory and the addresses of its services."""
+
+    job_id: str
+    run_dir: Path
+    exporter_port: int
+    app_port: int
+    steps: int
+    app: bool = True
+    """Whether the app is part of it."""
+    checkpoint_every_s: float = 8.0
+    """Seconds between checkpoints."""
+    limit_s: float = 280.0
+    """Seconds that everything may take; with the time to stop it all, it stays below 300 s."""
+
+    @property
+    def journal_dir(self) -> Path:
+        """Where the ranks and the launcher write their events."""
+        return self.run_dir / "journal"
+
+    @property
+    def exporter_url(self) -> str:
+        """Address of the exporter."""
+        return f"http://127.0.0.1:{self.exporter_port}"
+
+    @property
+    def app_url(self) -> str:
+        """Address of the app."""
+        return f"http://127.0.0.1:{self.app_port}"
+
+    @property
+    def job_url(self) -> str:
+        """Address of the page of this job in the app."""
+        return f"{self.app_url}/job?id={self.job_id}"
+
+    def log(self, name: str) -> Path:
+        """Where the output of one of the processes goes."""
+        return self.run_dir / f"{name}.log"
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def ett(*words: str) -> list[str]:
+    """A command line of `ett`, in this interpreter."""
+    return [sys.executable, "-c", "import sys; from ett_cli.main import main; sys.exit(main())", *words]
+
+
+def exporter_command(stage: Stage) -> list[str]:
+    """Serve ingest, metrics and queries over a database in the run directory."""
+    port = str(stage.exporter_port)
+    return ett("exporter", "--database", str(stage.run_dir / "ett.db"), "--port", port)
+
+
+def app_command(stage: Stage) -> list[str]:
+    """Serve the app over the exporter."""
+    return ett("dashboard", "--exporter", stage.exporter_url, "--port", str(stage.app_port))
+
+
+def trainer_command(stage: Stage) -> list[str]:
+    """Run the reference trainer on two ranks, under the launcher."""
+    launcher = ["--job-id", stage.job_id, "--exporter", stage.exporter_url]
+    launcher += ["--journal-dir", str(stage.journal_dir)]
+    ranks = ["--nproc-per-node", str(RANKS), "--max-restarts", "3"]
+    ranks += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", stage.job_id]
+    trainer = ["-m", "ett_trainer_hooks.reference", "--steps", str(stage.steps)]
+    trainer += ["--checkpoint-every-s", str(stage.checkpoint_every_s)]
+    trainer += ["--checkpoint-dir", str(stage.run_dir / "checkpoints")]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", *ranks, *trainer]
+    return ett("run", *launcher, "--", *torchrun)
+
+
+def service_environment(stage: Stage, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of exporter and app: ours, marked, without the settings of another job."""
+    kept = {name: value for name, value in environ.items() if not name.startswith("ETT_")}
+    return {**kept, MARK: stage.job_id, "PYTHONUNBUFFERED": "1"}
+
+
+def trainer_environment(
+    stage: Stage, allocated_at: float, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The environment of the trainer. `allocated_at`: Unix seconds at which its machine was taken.
+
+    All ranks and restarts share one compile cache. The two compiler settings spare a compiled
+    header and probes of the CPU. The store of a rendezvous is not shared between restarts:
+    with a shared one, a rank can meet the address that a dead rank left there.
+    """
+    labels = {
+        "JOB_NAME": "demo",
+        "TEAM": "demo",
+        "MODEL": "dlrm",
+        "CLUSTER": "local",
+        "SCHEDULER": "local",
+    }
+    return {
+        **service_environment(stage, environ),
+        **{f"ETT_LABEL_{name}": text for name, text in labels.items()},
+        "ETT_ALLOCATED_AT": repr(allocated_at),
+        "ETT_ACCELERATORS": str(RANKS),
+        "ETT_ACCELERATOR_TYPE": "cpu",
+        "OMP_NUM_THREADS": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "TORCHINDUCTOR_CACHE_DIR": str(stage.run_dir / "compile-cache"),
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+        "TORCHINDUCTOR_VEC_ISA_OK": "1",
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+    }
