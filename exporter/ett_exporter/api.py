@@ -20,10 +20,10 @@ from starlette.routing import Route
 
 from ett_exporter.answers import jobs_answer, page_answer
 from ett_exporter.clocks import parse_sent_at
+from ett_exporter.database import StoreError
 from ett_exporter.exposition import render, take_snapshot
 from ett_exporter.ingest import RefusedError, TooLargeError, decompress
 from ett_exporter.service import BusyError, Service
-from ett_exporter.store import StoreError
 
 SENT_AT_HEADER = "x-ett-sent-at"
 RETRY_AFTER_S = 2

@@ -6,6 +6,7 @@ go stale. `render` is called in a worker thread, never in the event loop.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -21,6 +22,8 @@ from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.job_series import Sample, Samples, job_samples
 from ett_exporter.live import JobView
 from ett_exporter.service import IngestStats, Service
+
+_OTHER_VERSION = re.compile(r"version\s*=(?!\s*(?:0\.0\.1|0\.0\.4|1\.0\.0)\s*(?:;|$))")
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -56,11 +59,17 @@ def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
     """Body and content type of the answer that suits an Accept header: text or OpenMetrics."""
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(snapshot))
-    try:
-        encoder, content_type = choose_encoder(accept)
-    except ValueError:
-        encoder, content_type = choose_encoder("")
+    encoder, content_type = choose_encoder(_understood(accept))
     return encoder(registry), content_type
+
+
+def _understood(accept: str) -> str:
+    """An Accept header without the media ranges of versions that are not spoken here.
+
+    >>> _understood("application/openmetrics-text; version=7, text/plain; version=0.0.4")
+    ' text/plain; version=0.0.4'
+    """
+    return ",".join(part for part in accept.split(",") if not _OTHER_VERSION.search(part))
 
 
 def all_samples(snapshot: Snapshot) -> Samples:

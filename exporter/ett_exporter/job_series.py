@@ -1,11 +1,12 @@
 """From the view of one job to its samples on /metrics: pure.
 
 A rich job has fewer than 50 series: components and cache results that are zero are left out,
-and free names (caches, compile stages) beyond the first few are added up as `other`.
+and caches without a name here and compile stages beyond the first few are added up as `other`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -17,8 +18,9 @@ from ett_core.components import UNSAVED_TRAINING
 from ett_exporter.live import JobView, held_seconds
 
 LABEL_CHARACTERS = 200
-STAGES_SHOWN = 5
-CACHES_SHOWN = 6
+STAGES_SHOWN = 4
+CACHES = ("fx_graph", "aot_autograd", "triton_bundle", "pgo", "autotune", "mega_cache")
+"""Caches with series of their own; any other is counted as `other`."""
 SETTLED_AFTER_S = 120.0
 """A failure counts once its job trains again, or this long after it."""
 JOB_WINDOWS = ("1h", "24h")
@@ -120,10 +122,11 @@ def _compile(view: JobView) -> Samples:
     for stage, seconds in _first_and_other(details.compile_s.items(), STAGES_SHOWN).items():
         yield Sample("ett_job_compile_seconds_total", (stage,), seconds)
     for result, field in (("hit", "hits"), ("miss", "misses"), ("bypass", "bypasses")):
-        counts = ((name, getattr(total, field)) for name, total in details.caches.items())
-        for cache, count in _first_and_other(counts, CACHES_SHOWN).items():
-            if count:
-                yield Sample("ett_job_compile_cache_requests_total", (cache, result), count)
+        counts: Counter[str] = Counter()
+        for name, total in details.caches.items():
+            counts[name if name in CACHES else "other"] += getattr(total, field)
+        for cache, count in (+counts).items():
+            yield Sample("ett_job_compile_cache_requests_total", (cache, result), count)
     if details.caches:
         saved_s = sum(total.saved_s for total in details.caches.values())
         yield Sample("ett_job_compile_cache_saved_seconds_total", (), saved_s)

@@ -7,24 +7,19 @@ Readers see only committed data and never wait for the writer.
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Engine, Select, create_engine, delete, event, insert, select
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy import ColumnElement, Connection, Select, delete, insert, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from ett_core.events import AnyEvent, encode
 from ett_core.lines import decode_lines
-from ett_exporter import schema
+from ett_exporter.database import StoreError, lock_file, open_engine, reason, release, sqlalchemy_url
 from ett_exporter.ingest import Line, Segment
 from ett_exporter.ranges import Ranges
 from ett_exporter.schema import jobs, journal_offsets, segments, writers
@@ -33,10 +28,6 @@ COMPRESSION_LEVEL = 6
 READ_ROWS = 200
 
 _log = logging.getLogger("ett_exporter.store")
-
-
-class StoreError(RuntimeError):
-    """The store cannot be opened or written; the message says why in one sentence."""
 
 
 class KnownJob(msgspec.Struct, frozen=True, gc=False):
@@ -63,22 +54,19 @@ class Store:
     """
 
     def __init__(self, database: str) -> None:
-        url = _url(database)
-        self._file_lock = _lock_file(url)
+        url = sqlalchemy_url(database)
+        self._file_lock = lock_file(url)
         self._write_lock = threading.Lock()
-        self._engine = _engine(url)
         try:
-            with self._engine.begin() as connection:
-                schema.migrate(connection)
-        except (SQLAlchemyError, sqlite3.Error, schema.SchemaError) as error:
-            self.close()
-            raise StoreError(f"cannot open the database {database}: {_reason(error)}") from error
+            self._engine = open_engine(url)
+        except StoreError:
+            release(self._file_lock)
+            raise
 
     def close(self) -> None:
         """Release the file."""
         self._engine.dispose()
-        if self._file_lock is not None:
-            self._file_lock.close()
+        release(self._file_lock)
 
     def append(self, segment: Segment, received_at: float) -> list[AnyEvent]:
         """Keep the lines of `segment` that are not held yet; returns their events, once durable.
@@ -155,7 +143,7 @@ class Store:
             with self._engine.connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise StoreError(f"cannot read the database: {_reason(error)}") from error
+            raise StoreError(f"cannot read the database: {reason(error)}") from error
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -163,7 +151,7 @@ class Store:
             with self._write_lock, self._engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise StoreError(f"cannot write to the database: {_reason(error)}") from error
+            raise StoreError(f"cannot write to the database: {reason(error)}") from error
 
 
 def raw_line(of: AnyEvent) -> Line:
@@ -228,54 +216,3 @@ def _of_job(job_id: str, attempt: int | None) -> Select[int, bytes]:
     if attempt is None:
         return query
     return query.where(segments.c.first_attempt <= attempt, segments.c.last_attempt >= attempt)
-
-
-def _url(database: str) -> URL:
-    if "://" not in database:
-        return URL.create("sqlite", database=str(Path(database).absolute()))
-    try:
-        return make_url(database)
-    except ArgumentError as error:
-        raise StoreError(f"cannot open the database {database}: {error}") from error
-
-
-def _lock_file(url: URL) -> IO[str] | None:
-    """Hold `<database>.lock` while the exporter lives; the kernel frees it however it ends."""
-    if url.get_backend_name() != "sqlite" or not url.database:
-        return None
-    path = Path(f"{url.database}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.close()
-        raise StoreError(f"another exporter is using the database {url.database}") from error
-    return lock
-
-
-def _engine(url: URL) -> Engine:
-    engine = create_engine(url)
-    if url.get_backend_name() == "sqlite":
-        event.listen(engine, "connect", _set_up_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _set_up_sqlite(dbapi_connection: object, _record: object) -> None:
-    dbapi_connection.isolation_level = None  # type: ignore[attr-defined]  # transactions begin below
-    cursor = dbapi_connection.cursor()  # type: ignore[attr-defined]
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error).splitlines()[0]

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ett_exporter.database import StoreError
 from ett_exporter.ingest import Rejected, read_lines
 from ett_exporter.service import BusyError, Service
-from ett_exporter.store import JournalOffset, StoreError
+from ett_exporter.store import JournalOffset
 
 CHUNK_BYTES = 1024 * 1024
 

@@ -8,8 +8,9 @@ from contextlib import closing
 import pytest
 
 from ett_core.events import Heartbeat
+from ett_exporter.database import StoreError
 from ett_exporter.ingest import Segment
-from ett_exporter.store import JournalOffset, Store, StoreError, raw_line
+from ett_exporter.store import JournalOffset, Store, raw_line
 
 
 @pytest.fixture

@@ -99,8 +99,8 @@ def test_long_journals_are_read_in_pieces_and_endless_lines_are_skipped(
     assert opened.stats.rejected_lines == 3
 
 
-def test_a_journal_that_cannot_be_read_is_left_for_later(service, story, journals, caplog):
-    """A directory named like a journal, or one that vanished, hurts no other journal."""
+def test_a_journal_that_cannot_be_read_is_left_for_later(service, story, journals):
+    """A journal that vanished hurts no other."""
     (journals / "a.jsonl").symlink_to(journals / "nowhere.jsonl")
     (journals / "w.jsonl").write_bytes(next(iter(story("a").bodies().values())))
     opened = service()

@@ -1,0 +1,157 @@
+"""Details of a job beside its time: what is latest, what is summed, what is bounded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ett_core import checkpoint_log, details
+from ett_core import events as ev
+from ett_core.causes import Facts, words
+from ett_core.details import JobDetails
+from ett_exporter.live import details_view
+
+
+def event(kind, seq=0, **fields):
+    envelope = {"job_id": "j", "writer": "w", "seq": seq, "attempt": 0, "rank": 0, "time": 1e9, "node": "n"}
+    return kind(**(envelope | fields))
+
+
+def folded(*events):
+    fold = JobDetails()
+    fold.add(events)
+    return fold
+
+
+def everything(fold):
+    attempts = range(3)
+    return details_view(fold), fold.checkpoints.latest, fold.nodes, [fold.evidence(a) for a in attempts]
+
+
+def test_the_order_of_arrival_changes_nothing(story):
+    """Any order of the events of a real job gives the same details."""
+    events = story("j").events
+    plain = everything(folded(*events))
+
+    @given(st.permutations(events))
+    def check(shuffled):
+        assert everything(folded(*shuffled)) == plain
+
+    check()
+
+
+def test_labels_are_the_latest_that_were_said():
+    """A label is as its latest attempt said it; one that was left unsaid stays."""
+    fold = folded(
+        event(ev.AttemptStart, 1, attempt=1, labels={"team": "b"}, world_size=4),
+        event(
+            ev.AttemptStart, 0, attempt=0, labels={"team": "a", "model": "m"}, world_size=2, accelerators=2
+        ),
+    )
+    assert fold.labels == {"model": "m", "team": "b"}
+    assert (fold.world_size, fold.accelerators) == (4, 2)
+
+
+def test_cache_totals_are_the_latest_of_each_process():
+    """Totals so far replace earlier ones of the process, and processes add up."""
+    fold = folded(
+        event(ev.Cache, 5, cache="c", hits=7, misses=1, saved_s=2.0),
+        event(ev.Cache, 2, cache="c", hits=3, misses=1),
+        event(ev.Cache, 0, writer="x", cache="c", hits=1, bypasses=1),
+    )
+    assert fold.caches["c"] == details.CacheTotals(hits=8, misses=1, bypasses=1, saved_s=2.0)
+
+
+def test_samples_are_those_of_the_lowest_rank_of_each_attempt():
+    """Other ranks report the same samples again; they are not counted."""
+    fold = folded(
+        *(event(ev.Progress, n, rank=1, writer="b", step=n, steps=1, samples=5) for n in range(3)),
+        *(event(ev.Progress, n, rank=0, step=n, steps=1, samples=5) for n in range(2)),
+        event(ev.Progress, 0, rank=1, writer="c", attempt=1, step=9, steps=1, samples=7),
+    )
+    assert fold.samples == 2 * 5 + 7
+
+
+def test_a_checkpoint_is_joined_from_its_reports():
+    """Save, durability and failure of one step are one checkpoint; blocking is the slowest rank's."""
+    fold = folded(
+        event(ev.CheckpointDurable, 3, step=10, time=1e9 + 9, bytes=50, mode="async"),
+        event(ev.Checkpoint, 1, step=10, time=1e9 + 2, blocking_s=0.5, mode="async", bytes=20),
+        event(ev.Checkpoint, 1, writer="x", rank=1, step=10, time=1e9 + 1, blocking_s=1.5, mode="async"),
+        event(ev.CheckpointFailed, 4, step=20, time=1e9 + 20),
+    )
+    first, second = fold.checkpoints.latest
+    assert (first.time, first.blocking_s, first.bytes, first.durable_at) == (1e9 + 1, 1.5, 50, 1e9 + 9)
+    assert (second.failed, second.durable_at) == (True, None)
+    log = fold.checkpoints
+    assert (log.count, log.blocking_s, log.durable_count, log.failed_count) == (1, 1.5, 1, 1)
+
+
+def test_many_checkpoints_are_counted_and_the_latest_kept():
+    """Beyond the bound, counts and sums stay exact while only the latest are listed."""
+    many = 3 * checkpoint_log.CHECKPOINTS_KEPT
+    saves = [event(ev.Checkpoint, n, step=n, blocking_s=0.5) for n in range(many)]
+    log = folded(*saves).checkpoints
+    assert (log.count, log.blocking_s) == (many, many * 0.5)
+    assert [c.step for c in log.latest] == list(range(many - checkpoint_log.CHECKPOINTS_SHOWN, many))
+    log.add(saves[0])
+    assert log.count == many
+
+
+def test_evidence_is_kept_by_attempt_and_bounded():
+    """The latest lines of the latest attempts are kept, in order of time, and cut to length."""
+    kept = details.EVIDENCE_KEPT
+    lines = [
+        event(ev.Evidence, n, source="stderr", text=f"{n}" * 9000, time=1e9 + n) for n in range(kept + 5)
+    ]
+    fold = folded(*reversed(lines))
+    assert [line.seq for line in fold.evidence(0)] == list(range(5, kept + 5))
+    assert {len(line.text) for line in fold.evidence(0)} == {details.EVIDENCE_CHARACTERS}
+    fold.add(event(ev.Evidence, 0, attempt=a, source="s", text="t") for a in range(1, 100))
+    assert fold.evidence(0) == []
+    assert len(fold._evidence) == details.EVIDENCE_ATTEMPTS_KEPT
+
+
+def test_garbage_cannot_spoil_the_sums():
+    """Negative and enormous values are bounded, free names are limited in number."""
+    fold = folded(
+        event(ev.Progress, 0, step=1, steps=1, samples=-5.0),
+        event(ev.Compile, 1, stage_seconds={"s": -1.0, "t": 1.7e308}),
+        event(ev.Compile, 2, stage_seconds={"t": 1.7e308}),
+        *(event(ev.Compile, 3 + n, stage_seconds={f"x{n}": 1.0}) for n in range(1000)),
+        *(event(ev.AttemptStart, 2000 + n, labels={f"x{n}": "y"}) for n in range(1000)),
+    )
+    assert fold.samples == 0
+    assert fold.compile_s["t"] == 2 * details.LARGEST_VALUE
+    assert len(fold.compile_s) == len(fold.labels) == details.NAMES_KEPT
+
+
+CAUSES = {
+    "unknown": Facts(),
+    "fell silent": Facts(silent=True),
+    "ValueError: bad shape": Facts(exception="ValueError", message="bad shape\nin layer 3", exit_code=1),
+    "ValueError: again": Facts(exception="ValueError", message="ValueError: again"),
+    "KeyError": Facts(exception="KeyError"),
+    "rank 1 was killed by SIGKILL (sender unknown)": Facts(rank=1, signal=9),
+    "rank 0 was stopped by SIGTERM (sender unknown)": Facts(rank=0, exit_code=-15),
+    "rank 2 crashed with SIGSEGV": Facts(rank=2, signal=11),
+    "a process exited with code 1": Facts(rank=-1, exit_code=1),
+    "rank 0 exited with code 137 (as after SIGKILL)": Facts(rank=0, exit_code=137),
+    "preempted": Facts(status="preempted", signal=15),
+    "out of quota": Facts(message="out of quota", exit_code=1),
+}
+
+
+@pytest.mark.parametrize(("cause", "facts"), CAUSES.items(), ids=CAUSES.keys())
+def test_a_cause_says_what_is_known_and_no_more(cause, facts):
+    """The words of a failure follow from what was reported; nothing reported is unknown."""
+    assert words(facts) == cause
+
+
+@given(
+    st.builds(Facts, exception=st.text(), message=st.text(), signal=st.integers(), exit_code=st.integers())
+)
+def test_a_cause_is_always_short_and_never_empty(facts):
+    """Any report gives one line of bounded length."""
+    assert 0 < len(words(facts)) <= 300

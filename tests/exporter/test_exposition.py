@@ -1,0 +1,212 @@
+"""/metrics: frozen names, exact values, text that parsers and promtool accept."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from ett_core.events import Cache, Compile
+from ett_core.metrics import FAMILIES, series_names
+from ett_exporter.exposition import all_samples, render, take_snapshot
+from ett_exporter.job_series import job_samples
+
+NOW = 1_764_000_200.0
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
+
+FROZEN = Path(__file__).with_name("metric_names.txt").read_text().split()
+
+
+@pytest.fixture
+def opened(service, story):
+    running = service()
+    for name in ("team/a", "b"):
+        for body in story(name).bodies().values():
+            running.ingest(body)
+    return running
+
+
+def text_of(service, accept=""):
+    return render(take_snapshot(service), accept)[0].decode()
+
+
+def values(text, parse=parse_text):
+    """Value by series name and labels."""
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in parse(text)
+        for sample in family.samples
+    }
+
+
+def test_names_are_frozen():
+    """No family is ever renamed or lost; a new one is added here and in the documents."""
+    assert sorted(FAMILIES) == FROZEN
+
+
+def test_every_family_of_a_rich_job_is_exposed_under_its_own_name(opened):
+    """The series exposed are exactly those of the table, in text and in OpenMetrics."""
+    expected = {series for name in FAMILIES for series in series_names(name)}
+    for accept, parse in (("", parse_text), (OPENMETRICS, parse_openmetrics)):
+        assert {key[0] for key in values(text_of(opened, accept), parse)} == expected
+
+
+def test_labels_are_those_of_the_contract(opened):
+    """Each sample has the labels of its family; job and instance are left to Prometheus."""
+    for family in parse_text(text_of(opened)):
+        for sample in family.samples:
+            name = family.name if family.name in FAMILIES else f"{family.name}_total"
+            assert set(sample.labels) == set(FAMILIES[name].labels)
+    assert not {"job", "instance"} & {label for family in FAMILIES.values() for label in family.labels}
+
+
+def test_values_are_those_of_the_account(opened):
+    """What is scraped is what the account says, to the last digit."""
+    account = opened.page("team/a", NOW).view.account
+    found = values(text_of(opened))
+    job = ("job_id", "team/a")
+    for component, seconds in account.components.items():
+        assert found["ett_job_component_seconds", ("component", component), job] == seconds
+    assert (
+        found["ett_job_wall_seconds", job]
+        == account.wall_s
+        == pytest.approx(sum(account.components.values()))
+    )
+    assert found["ett_job_effective_ratio", job, ("window", "all")] == pytest.approx(
+        account.ett_percent / 100
+    )
+    assert found["ett_job_time_to_start_seconds", job] == account.tts_s
+    assert found["ett_job_time_to_recover_seconds_sum", job] == sum(account.ttr_s)
+    assert found["ett_job_time_to_recover_seconds_count", job] == 1
+    assert found["ett_job_failures_total", ("domain", "unknown"), job] == 1
+    assert found["ett_job_state", job, ("state", "succeeded")] == 1
+    assert found["ett_job_checkpoint_blocking_seconds_sum", job] == 2.0
+    assert found["ett_job_checkpoint_bytes", job] == 2000
+    assert found["ett_job_compile_cache_requests_total", ("cache", "fx_graph"), job, ("result", "hit")] == 12
+    assert found["ett_job_compile_seconds_total", job, ("stage", "native")] == 8.0
+    assert found["ett_job_compile_cache_saved_seconds_total", job] == 16.0
+    assert found["ett_fleet_jobs", ("cluster", "c1"), ("state", "succeeded"), ("team", "ads")] == 2
+
+
+def test_a_failure_is_counted_once_it_has_settled(service, story):
+    """A failure counts after the job trains again, or 120 s after it, not before."""
+    told = story("a")
+    told.events = [event for event in told.events if event.attempt == 0]
+
+    def counted(now):
+        opened = service(now=now)
+        for body in told.bodies().values():
+            opened.ingest(body)
+        key = ("ett_job_failures_total", ("domain", "unknown"), ("job_id", "a"))
+        return values(text_of(opened))[key]
+
+    assert [counted(told.begin + 81 + after_s) for after_s in (10, 119, 121)] == [0, 0, 1]
+
+
+def test_a_job_has_at_most_fifty_series(service, story):
+    """Many caches and compile stages are summed as `other`; nothing of them is lost."""
+    told = story("wide")
+    for number in range(40):
+        told.tell(100, Cache, cache=f"cache{number}", hits=1, misses=1, bypasses=1)
+        told.tell(100, Compile, stage_seconds={f"stage{number}": 1.0})
+    opened = service()
+    for body in told.bodies().values():
+        opened.ingest(body)
+    view = opened.page("wide", NOW).view
+    samples = list(job_samples(view))
+    assert sum(1 if sample.count is None else 2 for sample in samples) <= 50
+    stages = [s.value for s in samples if s.family == "ett_job_compile_seconds_total"]
+    assert sum(stages) == pytest.approx(sum(view.details.compile_s.values()))
+
+
+def test_an_ordinary_job_has_at_most_fifty_series(opened):
+    """A job with a failure, a recovery, checkpoints and compilation stays within the budget."""
+    for view in opened.views(NOW):
+        assert sum(1 if sample.count is None else 2 for sample in job_samples(view)) <= 50
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "text/plain",
+        "*/*",
+        "garbage;;=",
+        "application/openmetrics-text; version=x",
+        "application/openmetrics-text;version=9.9.9",
+        "text/plain; version=1.0.0; escaping=what",
+    ],
+)
+def test_an_odd_accept_header_gets_text(opened, accept):
+    """Whoever asks in a way that is not understood is answered in plain text."""
+    body, content_type = render(take_snapshot(opened), accept)
+    assert content_type.startswith("text/plain")
+    assert values(body.decode())
+
+
+def test_openmetrics_is_negotiated(opened):
+    """Asked for OpenMetrics, the answer is OpenMetrics and ends as it must; nothing is `_created`."""
+    body, content_type = render(take_snapshot(opened), OPENMETRICS)
+    assert content_type.startswith("application/openmetrics-text")
+    assert body.endswith(b"# EOF\n")
+    assert b"_created" not in body
+    assert b"_total_total" not in body
+
+
+def test_hostile_labels_stay_inside_their_quotes(service, story):
+    """Quotes, newlines and very long labels come back as they were, or cut; nothing else breaks."""
+    told = story("a")
+    opened = service()
+    for body in told.bodies().values():
+        opened.ingest(body.replace(b'"ads"', b'"x\\"}\\n\\\\ y"').replace(b'"c1"', b'"' + b"z" * 900 + b'"'))
+    labels = [dict(key[1:]) for key in values(text_of(opened)) if key[0] == "ett_job_info"]
+    assert labels[0]["team"] == 'x"}\n\\ y'
+    assert labels[0]["cluster"] == "z" * 200
+
+
+def test_own_metrics_count_what_came_in(opened, story):
+    """Events, segments, repeats and bad lines are counted, and the series of the answer."""
+    opened.ingest(next(iter(story("b").bodies().values())) + b"nonsense\n")
+    snapshot = take_snapshot(opened)
+    found = values(render(snapshot, "")[0].decode())
+    assert found["ett_exporter_ingested_events_total",] == 2 * len(story("b").events)
+    assert found["ett_exporter_rejected_lines_total",] == 1
+    assert found["ett_exporter_duplicate_events_total",] > 0
+    assert found["ett_exporter_series",] == len(found) - 1
+    assert found["ett_exporter_store_write_seconds_count",] == found["ett_exporter_ingested_segments_total",]
+    assert len(list(all_samples(snapshot))) > 0
+
+
+def test_every_family_stands_in_the_documents():
+    """docs/metrics.md has the row of every family, as the table in the code says it, and no other."""
+    rows = [line for line in DOCS.read_text().splitlines() if line.startswith("| `ett_")]
+    assert rows == [
+        f"| `{name}` | {family.kind} | {', '.join(family.labels)} | {family.help} |"
+        for name, family in FAMILIES.items()
+    ]
+
+
+def test_metrics_are_served(exporter, story):
+    """A running exporter serves the same over HTTP, in the content type asked for."""
+    exporter.tell(story("served"))
+    plain: httpx.Response = exporter.http.get("/metrics")
+    assert ("ett_job_wall_seconds", ("job_id", "served")) in values(plain.text)
+    asked = exporter.http.get("/metrics", headers={"Accept": OPENMETRICS})
+    assert asked.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+
+
+@pytest.mark.service("promtool")
+def test_promtool_has_nothing_to_complain_of(opened):
+    """`promtool check metrics` accepts the text without a word."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed")
+    checked = subprocess.run(
+        [promtool, "check", "metrics"], input=text_of(opened), capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")

@@ -1,0 +1,109 @@
+"""The process `ett exporter`: starting, dying, stopping, and how it says no."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from ett_cli.commands.exporter import add_arguments
+from ett_exporter.settings import Settings
+
+ETT = str(Path(sys.executable).with_name("ett"))
+
+
+def test_an_acknowledged_segment_survives_kill_9(exporters, story, tmp_path):
+    """Killed right after each answer, the exporter has everything that it acknowledged."""
+    database = str(tmp_path / "ett.sqlite")
+    told = story("survivor")
+    for body in told.bodies().values():
+        running = exporters("--database", database)
+        answer = running.send(body)
+        running.process.send_signal(signal.SIGKILL)
+        assert answer.json()["accepted"] == body.count(b"\n")
+        running.process.wait(10)
+    after = exporters("--database", database)
+    job = after.job("survivor")
+    assert (job["wall_s"], job["state"], job["samples"]) == (142.0, "succeeded", 9 * 80)
+    assert all(after.send(body).json()["accepted"] == 0 for body in told.bodies().values())
+
+
+def test_sigterm_ends_it_cleanly(exporters, tmp_path):
+    """SIGTERM and SIGINT end the process with status 0 and no word of complaint."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running = exporters("--database", str(tmp_path / "ett.sqlite"))
+        running.process.send_signal(number)
+        assert running.process.wait(15) == 0
+        assert running.process.stderr.read() == ""
+
+
+def test_it_listens_on_this_machine_only(exporters, tmp_path):
+    """Without --host nothing but the loopback address is bound."""
+    running = exporters("--database", str(tmp_path / "ett.sqlite"))
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", running.url)
+
+
+def test_journals_of_a_watched_directory_appear(exporters, story, tmp_path, eventually):
+    """With --watch a job appears from its journals alone."""
+    journals = tmp_path / "journals"
+    journals.mkdir()
+    running = exporters("--database", str(tmp_path / "ett.sqlite"), "--watch", str(journals))
+    for number, body in enumerate(story("written").bodies().values()):
+        (journals / f"{number}.jsonl").write_bytes(body)
+    eventually(lambda: running.http.get("/api/v1/jobs/written").status_code == 200)
+    eventually(lambda: running.job("written")["samples"] == 9 * 80)
+    assert running.job("written")["wall_s"] == 142.0
+
+
+def refusal(*words: str) -> str:
+    """What `ett exporter` says when it cannot start; one line, status 1."""
+    done = subprocess.run([ETT, "exporter", *words], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    return done.stderr
+
+
+def test_a_port_in_use_is_said_so(tmp_path):
+    """An address that somebody else listens on is named in one line."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        assert f"127.0.0.1:{port}: the port is in use" in refusal(
+            "--port", port, "--database", str(tmp_path / "d")
+        )
+
+
+def test_a_database_that_cannot_be_opened_is_said_so(tmp_path):
+    """A path that cannot be written and a URL that means nothing are named in one line."""
+    (tmp_path / "file").write_text("")
+    assert "cannot write" in refusal("--port", "0", "--database", str(tmp_path / "file" / "ett.sqlite"))
+    assert "cannot open the database" in refusal("--port", "0", "--database", "nonsense://x")
+
+
+def test_wrong_settings_are_said_so(tmp_path):
+    """A directory that does not exist and a port out of range are named in one line."""
+    assert "no directory" in refusal("--watch", str(tmp_path / "none"))
+    assert "port 70000" in refusal("--port", "70000")
+
+
+def test_the_command_line_has_the_defaults_of_the_settings():
+    """What --help shows as a default is what the settings say."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    given = vars(parser.parse_args([]))
+    expected = {name: getattr(Settings(), name) for name in given}
+    assert {**given, "watch": tuple(given["watch"])} == expected
+
+
+def test_every_option_stands_in_the_documents():
+    """docs/exporter.md names each option with its default."""
+    text = (Path(__file__).parents[2] / "docs" / "exporter.md").read_text()
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    for action in parser._actions[1:]:
+        default = f"`{action.default}`" if action.default else "none"
+        assert f"| `{action.option_strings[0]}` | {default} |" in text
