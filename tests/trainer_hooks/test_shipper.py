@@ -21,9 +21,7 @@ ETT = Path(sys.executable).with_name("ett")
 
 
 def line(writer: str, seq: int) -> bytes:
-    event = Progress(
-        job_id="job", writer=writer, seq=seq, attempt=0, rank=0, time=1e9 + seq, step=seq, steps=1
-    )
+    event = Progress(job_id="j", writer=writer, seq=seq, attempt=0, rank=0, time=1e9 + seq, step=seq, steps=1)
     return encode(event) + b"\n"
 
 
@@ -40,9 +38,8 @@ def journals(tmp_path):
 @pytest.fixture
 def shipper(journals, exporter):
     warnings = []
-    made = Shipper(
-        journals, poster(exporter.url), poll_s=0.01, chance=lambda: 0.0, guard=Guard(warnings.append)
-    )
+    guard = Guard(warnings.append)
+    made = Shipper(journals, poster(exporter.url), poll_s=0.01, chance=lambda: 0.0, guard=guard)
     made.warnings = warnings
     return made
 

@@ -1,0 +1,257 @@
+"""`ett run` end to end: real programs that succeed, crash, are killed, or outlive the launcher."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ETT = str(Path(sys.executable).with_name("ett"))
+
+TRAIN = """
+import os, signal, sys, threading
+from ett_trainer_hooks import Recorder
+recorder = Recorder.from_env()
+restart = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+last_rank = recorder.identity.rank == int(os.environ.get("WORLD_SIZE", "1")) - 1
+print("to stdout"); print("to stderr", file=sys.stderr)
+recorder.resumed(10 * restart)
+pause = threading.Event()
+for number in recorder.batches(range(12)):
+    pause.wait(0.02)
+    if number == 10 and restart == 0 and last_rank:
+        {then}
+recorder.close()
+"""
+
+ELASTIC = """
+import os, subprocess, sys
+for restart in range(2):
+    environ = {**os.environ, "TORCHELASTIC_RESTART_COUNT": str(restart)}
+    status = subprocess.call([sys.executable, sys.argv[1]], env=environ)
+sys.exit(status)
+"""
+
+NOISY = """
+import os, sys, threading
+from ett_trainer_hooks import Recorder
+recorder = Recorder.from_env()
+print("ready", flush=True)
+for number in recorder.batches(range(200)):
+    sys.stdout.write("x" * 50_000 + "\\n")
+    threading.Event().wait(0.002)
+recorder.close()
+open(sys.argv[1], "w").write("finished")
+"""
+
+
+@pytest.fixture
+def ett_run(tmp_path, trainer_env):
+    """Starts `ett run`; ends what is left of it with the test."""
+    started = []
+    environ = {name: text for name, text in trainer_env.items() if not name.startswith("ETT_")}
+
+    def begin(program, *arguments, options=()):
+        path = tmp_path / f"train{len(started)}.py"
+        path.write_text(program)
+        words = [ETT, "run", "--job-id", "job", "--journal-dir", str(tmp_path / "journal"), *options, "--"]
+        child = subprocess.Popen(
+            [*words, sys.executable, str(path), *arguments],
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(child)
+        return child
+
+    yield begin
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+@pytest.fixture
+def ran(ett_run, events_in, tmp_path):
+    """Runs a program to its end: status, output and the launcher's events."""
+
+    def run(program, *arguments, options=()):
+        child = ett_run(program, *arguments, options=options)
+        out, err = child.communicate(timeout=60.0)
+        events = events_in(tmp_path / "journal")
+        return child.returncode, out, err, [event for event in events if event.rank == -1]
+
+    return run
+
+
+def of(events, kind):
+    return [event for event in events if event.kind == kind]
+
+
+def test_a_command_that_succeeds_is_told_as_such_and_its_output_passes(ran):
+    """Status 0, output on the streams where it was written, one beginning and one end."""
+    status, out, err, told = ran(TRAIN.format(then="pass"), options=["--label", "team=ads"])
+    assert (status, out) == (0, "to stdout\n")
+    assert err.endswith("to stderr\n")
+    assert [event.kind for event in told] == ["attempt_start", "attempt_end", "job_end"]
+    assert told[0].labels == {"team": "ads"}
+    assert told[0].process_started_at < told[0].time
+    assert (told[1].status, told[2].status) == ("succeeded", "succeeded")
+
+
+def test_a_crash_leaves_its_last_lines_as_evidence_without_secrets(ran):
+    """The traceback is kept, the password in it is not; the exit status passes."""
+    status, _, err, told = ran(TRAIN.format(then="raise RuntimeError('login with password=hunter2')"))
+    assert status == 1
+    assert "hunter2" in err
+    texts = [event.text for event in of(told, "evidence")]
+    assert any("RuntimeError: login with password=***" in text for text in texts)
+    assert not any("hunter2" in text for text in texts)
+    assert of(told, "failure")[-1].exit_code == 1
+    assert (told[-2].status, told[-1].status) == ("failed", "failed")
+
+
+def test_a_rank_that_is_killed_is_spoken_for(ran):
+    """The launcher tells who died, of which signal and when; its status is that of a shell."""
+    status, _, _, told = ran(TRAIN.format(then="os.kill(os.getpid(), signal.SIGKILL)"))
+    assert status == 128 + 9
+    failure = of(told, "failure")[0]
+    assert (failure.of_rank, failure.signal, failure.attempt) == (0, 9, 0)
+    assert "SIGKILL" in failure.message
+    assert told[-1].status == "failed"
+
+
+def test_a_program_that_ends_with_status_0_and_no_word_has_not_failed(ran):
+    """Missing `close` is no failure where the command succeeded."""
+    status, _, _, told = ran(TRAIN.format(then="os._exit(0)"))
+    assert status == 0
+    assert of(told, "failure") == []
+    assert told[-1].status == "succeeded"
+
+
+def test_a_rank_that_vanishes_before_a_new_attempt_has_failed(ran, tmp_path):
+    """The end that the launcher tells is that of the last attempt, the failure that of the first."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(TRAIN.format(then="os._exit(0)"))
+    status, _, _, told = ran(ELASTIC, str(worker))
+    assert status == 0
+    (failure,) = of(told, "failure")
+    assert (failure.attempt, failure.of_rank) == (0, 0)
+    (end,) = of(told, "attempt_end")
+    assert (end.attempt, end.status) == (1, "succeeded")
+    assert failure.time < end.time
+
+
+@pytest.mark.service("torch")
+def test_a_rank_killed_under_torchrun_is_told_with_its_signal_and_the_job_goes_on(
+    ett_run, events_in, tmp_path
+):
+    """The signal comes from torchrun's log, the moment from the launcher's own eyes."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(TRAIN.format(then="os.kill(os.getpid(), signal.SIGKILL)"))
+    torchrun = (
+        "from torch.distributed.run import main; import sys; "
+        f"sys.argv = ['torchrun', '--nproc-per-node', '2', '--max-restarts', '1', '--rdzv-backend', 'c10d', "
+        f"'--rdzv-endpoint', '127.0.0.1:0', '--rdzv-id', 'job', {str(worker)!r}]; main()"
+    )
+    child = ett_run(torchrun)
+    _, err = child.communicate(timeout=120.0)
+    assert child.returncode == 0, err
+    events = events_in(tmp_path / "journal")
+    told = [event for event in events if event.rank == -1]
+    failure = of(told, "failure")[0]
+    assert (failure.of_rank, failure.signal, failure.attempt) == (1, 9, 0)
+    last_words = max(event.time for event in events if (event.rank, event.attempt) == (1, 0))
+    assert 0 <= failure.time - last_words < 2.0
+    assert {event.attempt for event in events if event.rank == 0} == {0, 1}
+    assert [(event.attempt, event.status) for event in of(told, "attempt_end")] == [(1, "succeeded")]
+    assert told[-1].kind == "job_end"
+    assert any("exitcode: -9" in event.text for event in of(told, "evidence"))
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, "preempted"), (signal.SIGINT, "cancelled")])
+def test_a_signal_to_the_launcher_reaches_the_command_and_names_the_end(
+    ett_run, events_in, tmp_path, number, status
+):
+    """SIGTERM is a preemption, SIGINT a cancellation, told for the moment of the signal."""
+    child = ett_run(TRAIN.format(then="print('ready', flush=True); pause.wait(60)"))
+    assert child.stdout.readline() == "to stdout\n"
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(number)
+    child.communicate(timeout=30.0)
+    told = [event for event in events_in(tmp_path / "journal") if event.rank == -1]
+    assert child.returncode in (128 + number, 1)
+    assert (of(told, "attempt_end")[0].status, told[-1].status) == (status, status)
+    if status == "cancelled":
+        failures = [event for event in events_in(tmp_path / "journal") if event.kind == "failure"]
+        assert all(event.time >= of(told, "attempt_end")[0].time for event in failures)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_launcher_that_is_killed_or_stopped_stops_no_step(ett_run, events_in, eventually, tmp_path, number):
+    """The command goes on under heavy output and ends as ever."""
+    mark = tmp_path / "finished"
+    child = ett_run(NOISY, str(mark))
+    assert child.stdout.readline() == "ready\n"
+    os.kill(child.pid, number)
+    eventually(mark.exists)
+    ranks = [event for event in events_in(tmp_path / "journal") if event.rank == 0]
+    assert ranks[-1].kind == "attempt_end"
+    assert of(ranks, "progress")[-1].step == 200
+
+
+def test_everything_that_was_said_is_shipped_before_the_launcher_leaves(ran, exporter, events_in, tmp_path):
+    """Ranks and launcher, each event once."""
+    exporter.answers = [(503, {"Retry-After": "0"})]
+    status, *_ = ran(TRAIN.format(then="pass"), options=["--exporter", exporter.url])
+    assert status == 0
+    said = {(event.writer, event.seq) for event in events_in(tmp_path / "journal")}
+    assert {(event.writer, event.seq) for event in exporter.distinct()} == said
+    assert len(exporter.lines) == len(said)
+
+
+def test_a_flood_of_errors_is_bounded(ran):
+    """At most about fifty pieces of evidence an attempt."""
+    flood = "import sys\nfor n in range(5000): print(f'Error {n}', file=sys.stderr)\nsys.exit(1)\n"
+    status, _, err, told = ran(flood)
+    assert status == 1
+    assert err.count("Error ") == 5000
+    assert len(of(told, "evidence")) == 50
+
+
+def test_a_command_that_does_not_exist_is_said_and_told(tmp_path, trainer_env, events_in):
+    """Status 127 as in a shell; the journal says that the job failed."""
+    words = [
+        ETT,
+        "run",
+        "--job-id",
+        "job",
+        "--journal-dir",
+        str(tmp_path / "journal"),
+        "--",
+        "no-such-program",
+    ]
+    done = subprocess.run(words, env=trainer_env, capture_output=True, text=True, check=False)
+    assert done.returncode == 127
+    assert "no-such-program" in done.stderr
+    assert [event.kind for event in events_in(tmp_path / "journal")][-3:] == [
+        "failure",
+        "attempt_end",
+        "job_end",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [(["--exporter", "nowhere"], "nowhere"), (["--label", "team"], "NAME=TEXT"), ([], "command")],
+)
+def test_a_wrong_command_line_is_refused(options, named, trainer_env):
+    """Status 2, and the setting is named."""
+    words = [ETT, "run", *options, "--", *(["true"] if options else [])]
+    done = subprocess.run(words, env=trainer_env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert named in done.stderr
