@@ -95,6 +95,8 @@ def _why(error: Exception, base_url: str) -> str:
         return f"nothing answers at {base_url}"
     if isinstance(error, httpx.TimeoutException):
         return f"{base_url} does not answer in time"
+    if isinstance(error, httpx.TransportError):
+        return f"the connection to {base_url} broke"
     return f"reading {base_url} failed: {error or type(error).__name__}"
 
 

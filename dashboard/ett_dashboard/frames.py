@@ -15,7 +15,7 @@ from ett_dashboard.rows import CacheRow, CheckpointRow, Job, StretchRow
 from ett_dashboard.words import plain, severity, tenths
 
 COARSEST = 6
-"""Stretches of the same mixture are joined up to this many times the thinnest one."""
+"""Stretches of one mixture are joined up to this many times the least length."""
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Bar(msgspec.Struct, frozen=True):
 def partition(components: Mapping[str, float]) -> list[Share]:
     """Seconds and percent by component, in display order; percentages add up to 100.0."""
     known = {name: components[name] for name in COMPONENTS if components.get(name)}
-    percents = tenths(known)
+    percents = tenths(known, keep=TRAINING)
     return [
         Share(name, group_of(name), amount, percents[name], meaning_of(name))
         for name, amount in known.items()
@@ -144,7 +144,7 @@ def states(jobs: Iterable[Job]) -> list[tuple[str, int]]:
 
 
 def merged(timeline: Sequence[StretchRow], least_s: float) -> list[StretchRow]:
-    """The timeline with neighbours joined that show the same, or would be thinner than `least_s`."""
+    """The timeline with neighbours joined that show the same or are together no longer than `least_s`."""
     result: list[StretchRow] = []
     for stretch in timeline:
         before = result[-1] if result else None
@@ -217,11 +217,9 @@ def moment(unix_s: float, zone: tzinfo) -> str:
 def _joins(before: StretchRow, stretch: StretchRow, least_s: float) -> bool:
     if before.attempt != stretch.attempt or stretch.start > before.end + least_s:
         return False
+    length = stretch.end - before.start
     alike = before.components.keys() == stretch.components.keys()
-    short = len(stretch.components) == 1 or stretch.end - before.start < COARSEST * least_s
-    return (
-        (alike and short) or before.end - before.start < least_s or stretch.end - stretch.start < least_s / 4
-    )
+    return length <= least_s or (alike and (len(stretch.components) == 1 or length < COARSEST * least_s))
 
 
 def _joined(one: StretchRow, two: StretchRow) -> StretchRow:

@@ -109,21 +109,25 @@ def many(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
-def tenths(shares: Mapping[str, float]) -> dict[str, float]:
+def tenths(shares: Mapping[str, float], keep: str = "") -> dict[str, float]:
     """Percentages with one decimal that add up to 100.0, by the largest remainders.
 
-    >>> tenths({"a": 1.0, "b": 1.0, "c": 1.0})
-    {'a': 33.4, 'b': 33.3, 'c': 33.3}
+    The one named `keep` is rounded as if it stood alone, so that it reads the same everywhere.
+
+    >>> tenths({"a": 1.0, "b": 1.0, "c": 1.0}), tenths({"a": 1.0, "b": 1.0, "c": 1.0}, keep="a")
+    ({'a': 33.4, 'b': 33.3, 'c': 33.3}, {'a': 33.3, 'b': 33.4, 'c': 33.3})
     """
     total = sum(shares.values())
     if total <= 0:
         return dict.fromkeys(shares, 0.0)
     exact = {name: 1000 * amount / total for name, amount in shares.items()}
-    floors = {name: int(value) for name, value in exact.items()}
-    by_remainder = sorted(exact, key=lambda name: floors[name] - exact[name])
-    for name in by_remainder[: 1000 - sum(floors.values())]:
-        floors[name] += 1
-    return {name: value / 10 for name, value in floors.items()}
+    points = {name: round(value) if name == keep else int(value) for name, value in exact.items()}
+    by_remainder = sorted(
+        (name for name in exact if name != keep), key=lambda name: points[name] - exact[name]
+    )
+    for name in by_remainder[: max(1000 - sum(points.values()), 0)]:
+        points[name] += 1
+    return {name: value / 10 for name, value in points.items()}
 
 
 def plain(text: str, limit: int = 120) -> str:

@@ -48,6 +48,18 @@ def test_the_partition_keeps_display_order_and_adds_up():
     ]
 
 
+SECONDS = st.dictionaries(st.sampled_from(COMPONENTS), st.floats(0.001, 1e7), min_size=1)
+
+
+@given(SECONDS)
+def test_shares_add_up_to_a_hundred_and_training_reads_as_ett_percent(components):
+    shares = {share.component: share.percent for share in frames.partition(components)}
+    assert sum(round(10 * value) for value in shares.values()) == 1000
+    if "training" in components:
+        percent = 100 * components["training"] / sum(components.values())
+        assert abs(shares["training"] - percent) <= 0.05 + 1e-9
+
+
 def test_the_partition_to_take_away_holds_exact_seconds():
     table = frames.partition_frame({"training": 2 / 3, "data_wait": 1 / 3})
     assert (

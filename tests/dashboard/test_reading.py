@@ -24,6 +24,10 @@ def refuse(request):
     raise httpx.ConnectError("refused", request=request)
 
 
+def broken(request):
+    raise httpx.RemoteProtocolError("peer closed", request=request)
+
+
 def late(request):
     raise httpx.ReadTimeout("late", request=request)
 
@@ -45,6 +49,7 @@ def test_identities_are_sent_whole():
     ("answer", "said"),
     [
         (refuse, "nothing answers at http://exporter:1"),
+        (broken, "the connection to http://exporter:1 broke"),
         (late, "does not answer in time"),
         (lambda _: httpx.Response(503, json={"error": "busy"}), "answers 503 busy"),
         (lambda _: httpx.Response(200, text="<html>"), "something else than expected"),

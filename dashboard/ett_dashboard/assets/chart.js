@@ -22,7 +22,7 @@ function dressed(layout, box, revision) {
   return {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    hoverlabel: { bgcolor: surface, bordercolor: line, align: "left", font: { color: text, size: 13 } },
+    hoverlabel: { bgcolor: surface, bordercolor: line, align: "left", font: { color: text, size: 13, family: styles.fontFamily } },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
     ...layout,
     font: { color: text, size: 13, family: styles.fontFamily },
@@ -33,7 +33,7 @@ function dressed(layout, box, revision) {
   };
 }
 
-const buttons = ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "toImage"];
+const buttons = [["zoom2d", "pan2d", "resetScale2d"]];
 
 export default function ({ parentElement, data }) {
   const box = parentElement.querySelector(".ett-chart");
@@ -44,7 +44,7 @@ export default function ({ parentElement, data }) {
   const config = {
     displaylogo: false,
     displayModeBar: data.zoom ? "hover" : false,
-    modeBarButtonsToRemove: buttons,
+    modeBarButtons: buttons,
     responsive: true,
   };
   plotly(data.plotly)

@@ -29,6 +29,8 @@ def show() -> None:
         frame.pause_toggle()
     if job_id:
         frame.live(lambda: _draw(job_id))
+    else:
+        st.html(markup.quiet("Choose a job above; Fleet lists them with those first that hurt most."))
 
 
 def choose(job_id: str) -> None:
