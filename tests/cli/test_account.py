@@ -8,6 +8,7 @@ import pytest
 from ett_cli.commands.account import as_json, render
 from ett_cli.journals import read_journals
 from ett_cli.main import main
+from ett_cli.report import report
 from ett_core.accounting import JobFold
 from ett_core.events import AttemptEnd, AttemptStart, FirstBatch, Progress, encode
 
@@ -119,24 +120,21 @@ def test_the_moment_of_a_running_job_can_be_chosen(tmp_path, capsys):
     assert (job["state"], job["wall_s"], job["finished"]) == ("training", 50.0, False)
 
 
-def test_the_table_shows_groups_components_and_a_sum():
+def test_the_text_is_the_report_with_what_it_must_be_read_with():
     fold = JobFold("a")
-    fold.add(run_of("a"))
-    assert render(as_json(fold.account(START + 40))).splitlines() == [
-        "a: succeeded, ETT 67.50 %",
-        "    effective                                 27.000 s    67.50 %",
-        "      training                                27.000 s    67.50 %",
-        "    idleness                                  13.000 s    32.50 %",
-        "      start.process_start                     10.000 s    25.00 %",
-        "      data_wait                                3.000 s     7.50 %",
-        "  wall time                                   40.000 s   100.00 %",
-        "  time to start 10.0 s",
-        "  failures 0",
-    ]
+    fold.add(run_of("a")[:3])
+    said = {"job_id": "a", "writer": "w2", "attempt": 1, "rank": 0, "node": "n0"}
+    fold.add([AttemptStart(seq=0, time=START + 60, **said), FirstBatch(seq=1, time=START + 70, **said)])
+    job = as_json(fold.account(START + 80))
+    assert render(job).startswith(report(job))
+    assert render(job).splitlines()[-1].startswith("Where it resumed is unknown")
+    assert job["failure_list"][0]["cause"]
 
 
 def test_the_table_is_printed_without_json(tmp_path, capsys):
     path = tmp_path / "w.jsonl"
     path.write_bytes(as_lines(run_of("a")))
     assert main(["account", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("a: succeeded, ETT 67.50 %\n")
+    out = capsys.readouterr().out
+    assert out.startswith("Job a: succeeded, 40.0 s of wall time")
+    assert "ETT 67.5 %" in out

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ett_core.accounting import JobAccount, JobFold
+    from ett_core.accounting import FailureAccount, JobAccount, JobFold
     from ett_core.events import AnyEvent
     from ett_core.lines import Decoded
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, *, clock: Callable[[], float] = time.time
     if arguments.json:
         print(json.dumps({"jobs": [as_json(account) for account in accounts]}, indent=1))
     elif accounts:
-        print("\n\n".join(render(as_json(account)) for account in accounts))
+        print("\n\n\n".join(render(as_json(account)) for account in accounts))
     else:
         print("ett account: no event of any job in there.", file=sys.stderr)
     return 0 if accounts else 1
@@ -112,6 +112,7 @@ def as_json(account: JobAccount) -> dict[str, Any]:
         "ett_percent": account.ett_percent,
         "resume_evidence": account.resume_evidence,
         "failures": len(account.failures),
+        "failure_list": [_failure(failure) for failure in account.failures],
         "survived_failures": account.survived_failures,
         "attempts": len(account.attempts),
         "tts_s": account.tts_s,
@@ -122,6 +123,14 @@ def as_json(account: JobAccount) -> dict[str, Any]:
         "last_progress_at": account.last_progress_at,
         "last_event_at": account.last_event_at,
     }
+
+
+def _failure(failure: FailureAccount) -> dict[str, Any]:
+    from msgspec.structs import asdict
+
+    from ett_core.causes import cause_of
+
+    return {**asdict(failure), "cause": cause_of(failure)}
 
 
 def by_area(components: Mapping[str, float]) -> dict[str, float]:
@@ -135,38 +144,16 @@ def by_area(components: Mapping[str, float]) -> dict[str, float]:
 
 
 def render(job: Mapping[str, Any]) -> str:
-    """One job as a table whose seconds add up to its wall time."""
-    ett = "unobserved" if job["ett_percent"] is None else f"ETT {job['ett_percent']:.2f} %"
-    lines = [f"{job['job_id']}: {job['state']}, {ett}"]
-    lines += [_row(name, seconds, job["wall_s"]) for name, seconds in _with_groups(job)]
-    lines.append(_row("wall time", job["wall_s"], job["wall_s"]))
-    return "\n".join([*lines, *_remarks(job)])
+    """One job as its report, and what its figures must be read with."""
+    from ett_cli.report import report
 
-
-def _with_groups(job: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
-    from ett_core.components import group_of
-
-    for group, total in job["groups"].items():
-        if total:
-            yield f"  {group}", total
-            for component, seconds in job["components"].items():
-                if group_of(component) == group:
-                    yield f"    {component}", seconds
-
-
-def _row(name: str, seconds: float, wall_s: float) -> str:
-    share = 100.0 * seconds / wall_s if wall_s else 0.0
-    return f"  {name:<34}{seconds:>16,.3f} s {share:>8.2f} %"
+    return "\n".join([report(job), *_remarks(job)])
 
 
 def _remarks(job: Mapping[str, Any]) -> Iterable[str]:
-    if job["tts_s"] is not None:
-        yield f"  time to start {job['tts_s']:,.1f} s"
-    recoveries = ", ".join("still down" if s is None else f"{s:,.1f} s" for s in job["ttr_s"])
-    yield f"  failures {job['failures']}" + (f"; time to recover: {recoveries}" if recoveries else "")
-    if job["unsaved_exposure_s"]:
-        yield f"  training that a failure would lose now: {job['unsaved_exposure_s']:,.1f} s"
     if job["resume_evidence"] == "unknown":
-        yield "  where it resumed is unknown (no checkpoint was spoken of): nothing is called lost"
+        yield "Where it resumed is unknown, as no checkpoint was spoken of: nothing is called lost."
     if job["not_saved"]:
-        yield "  it ended by decision with training that no checkpoint holds"
+        yield "It ended by decision, with training that no checkpoint holds."
+    if job["survived_failures"]:
+        yield f"Failures of single ranks that training outlived: {job['survived_failures']}."
