@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import msgspec
@@ -16,6 +18,7 @@ from ett_exporter.live import JobPage, JobView
 
 Json: TypeAlias = dict[str, Any]
 
+STRETCHES_SHOWN = 2000
 LABELS = ("team", "model", "cluster", "scheduler")
 
 
@@ -36,7 +39,7 @@ def page_answer(page: JobPage) -> Json:
         **job_answer(page.view),
         "attempt_list": [_attempt(attempt) for attempt in account.attempts],
         "failure_list": [_failure(f, page.evidence.get(f.attempt, ())) for f in account.failures],
-        "timeline": [_stretch(stretch) for stretch in page.timeline],
+        "timeline": [_stretch(stretch) for stretch in coarsened(page.timeline)],
         "checkpoints": [msgspec.structs.asdict(checkpoint) for checkpoint in page.checkpoints],
         "compile": details.compile_s,
         "hidden": _sum_of(attempt.hidden for attempt in account.attempts),
@@ -49,6 +52,28 @@ def page_answer(page: JobPage) -> Json:
         "resume_evidence": account.resume_evidence,
         "not_saved": account.not_saved,
     }
+
+
+def coarsened(timeline: Sequence[Stretch], limit: int = STRETCHES_SHOWN) -> list[Stretch]:
+    """A timeline of about `limit` stretches at most: neighbours of one attempt are joined.
+
+    Amounts stay exact. A long timeline is cut into `limit` equal spans, and stretches that begin
+    in the same span are joined; a shorter part of it, asked for alone, comes in full.
+    """
+    if len(timeline) <= limit:
+        return list(timeline)
+    begin_ns = timeline[0].start_ns
+    span_ns = (timeline[-1].end_ns - begin_ns) // limit + 1
+    groups = groupby(timeline, key=lambda s: (s.attempt, (s.start_ns - begin_ns) // span_ns))
+    return [_joined(list(members)) for _, members in groups]
+
+
+def _joined(stretches: Sequence[Stretch]) -> Stretch:
+    amounts: Counter[str] = Counter()
+    for stretch in stretches:
+        amounts.update(dict(stretch.shares))
+    first, last = stretches[0], stretches[-1]
+    return Stretch(first.start_ns, last.end_ns, first.attempt, tuple(amounts.items()))
 
 
 def area_seconds(components: Mapping[str, float]) -> dict[str, float]:

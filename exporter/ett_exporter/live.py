@@ -21,6 +21,8 @@ from ett_core.events import AnyEvent
 
 WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
 
+VIEW_AGE_S = 1.0
+
 
 class DetailsView(msgspec.Struct, frozen=True):
     """What is known of a job beside its time, at one moment."""
@@ -79,6 +81,7 @@ class LiveJob:
         self._lock = threading.Lock()
         self._fold = JobFold(job_id, history=history)
         self._details = JobDetails()
+        self._known_view: JobView | None = None
 
     def take(self, keep: Callable[[], Sequence[AnyEvent]], received_at: float) -> int:
         """Make events durable by `keep`, then fold those that it returns; returns their number.
@@ -92,6 +95,7 @@ class LiveJob:
                 self.last_received_at = max(self.last_received_at, received_at)
                 self._fold.add(events)
                 self._details.add(events)
+                self._known_view = None
             return len(events)
 
     def view(self, now: float) -> JobView | None:
@@ -107,18 +111,34 @@ class LiveJob:
                 return None
             return JobPage(
                 view=view,
-                timeline=self._fold.timeline(now, begin, end),
+                timeline=self._fold.timeline(view.account.as_of, begin, end),
                 checkpoints=self._details.checkpoints.latest,
                 evidence={f.attempt: self._details.evidence(f.attempt) for f in view.account.failures},
                 nodes=dict(self._details.nodes),
             )
 
     def _view(self, now: float) -> JobView | None:
+        """A view that is new, or up to `VIEW_AGE_S` old if nothing came since: readers share it."""
+        known = self._known_view
+        if known is None or not 0 <= now - known.account.as_of < VIEW_AGE_S:
+            known = self._known_view = self._new_view(now)
+        return known
+
+    def _new_view(self, now: float) -> JobView | None:
         account = self._fold.account(now)
         if account is None:
             return None
-        windows = {name: self._fold.window(now - length, now, now) for name, length in WINDOWS_S.items()}
+        windows = {name: self._window(account, length_s) for name, length_s in WINDOWS_S.items()}
         return JobView(account, details_view(self._details), windows)
+
+    def _window(self, account: JobAccount, length_s: float) -> Mapping[str, float]:
+        """Seconds by component of the trailing window; the fold is asked only where it cuts the job."""
+        begin = account.as_of - length_s
+        if begin <= account.start and account.end <= account.as_of:
+            return account.components
+        if begin >= account.end:
+            return {}
+        return self._fold.window(begin, account.as_of, account.as_of)
 
 
 def details_view(details: JobDetails) -> DetailsView:

@@ -121,3 +121,29 @@ def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
     ratios = {s.labels[:2]: s.value for s in all_samples(snapshot) if s.family == "ett_fleet_effective_ratio"}
     assert ratios["1h", "job"] == pytest.approx(account.ett_percent / 100)
     assert ratios["1h", "accelerator"] == pytest.approx(account.ett_percent / 100)
+
+
+def test_readers_within_a_second_share_a_view(service, story):
+    """A view is made once a second at most, and anew as soon as something came."""
+    opened = service()
+    bodies = list(story("a").bodies().values())
+    opened.ingest(bodies[0])
+    first = opened.views(NOW)[0]
+    assert opened.views(NOW + 0.9)[0] is first
+    assert opened.views(NOW + 1.1)[0].account.as_of == NOW + 1.1
+    opened.ingest(bodies[1])
+    assert opened.views(NOW + 1.2)[0].account.as_of == NOW + 1.2
+
+
+@pytest.mark.parametrize("later_s", [0.0, 3450.0, 3700.0])
+def test_windows_are_those_of_the_fold(service, story, later_s):
+    """A window that holds the job, cuts it, or lies behind it has the seconds that the fold gives."""
+    told = story("a")
+    opened = service()
+    send(opened, told)
+    fold = JobFold("a")
+    fold.add(told.events)
+    now = NOW + later_s
+    window = opened.page("a", now).view.windows["1h"]
+    assert window == pytest.approx(fold.window(now - 3600, now, now))
+    assert bool(window) == (later_s < 3700)
