@@ -9,6 +9,7 @@ do nothing else.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -64,7 +65,7 @@ class Recorder(FactRecorder):
         self._meter = StepMeter()
         self._resumed_step: int | None = None
         self._begun = False
-        self._reported_s: float | None = None
+        self._due_s = -math.inf
         self._main_depth = 0
         self._closed = False
 
@@ -151,14 +152,20 @@ class Recorder(FactRecorder):
         A loop that is left by `break` completes its last step too. `samples` is the number of
         samples of a batch, or a function that tells it.
         """
-        monotonic = self._clock.monotonic
+        meter, monotonic = self._meter, self._clock.monotonic
+        fixed, count = (0.0, samples) if callable(samples) else (self.guard.call(float, samples) or 0.0, None)
         asked_s = monotonic()
         try:
             for batch in loader:
-                self._step_begins(asked_s, batch, samples)
+                now_s = monotonic()
+                meter.begin(now_s, fixed, now_s - asked_s if self._begun else 0.0)
+                if count is not None or not self._begun:
+                    self._step_begun(now_s, batch, count)
                 yield batch
                 asked_s = monotonic()
-                self._step_completed(asked_s)
+                meter.complete(asked_s)
+                if asked_s >= self._due_s:
+                    self._report()
         finally:
             self._loop_left(asked_s)
 
@@ -177,7 +184,8 @@ class Recorder(FactRecorder):
         if not self._begun:
             self._announce_loop(now_s)
         self._meter.finish(now_s, samples=float(samples), wait_s=data_wait_s)
-        self._report_if_due(now_s)
+        if now_s >= self._due_s:
+            self._report()
 
     @hook
     def failure(
@@ -274,22 +282,12 @@ class Recorder(FactRecorder):
         )
         return now_s - began_s
 
-    def _step_begins(self, asked_s: float, batch: T, samples: float | Callable[[T], float]) -> None:
-        self.guard.call(self._begin_step, asked_s, batch, samples)
-
-    def _begin_step(self, asked_s: float, batch: T, samples: float | Callable[[T], float]) -> None:
-        now_s = self._clock.monotonic()
-        self._meter.begin(now_s)
-        if self._begun:
-            self._meter.wait(now_s - asked_s)
-        else:
-            self._announce_loop(now_s)
-        self._meter.in_hand = float(samples(batch) if callable(samples) else samples)
-
     @hook
-    def _step_completed(self, now_s: float) -> None:
-        if self._meter.complete(now_s) or self._meter.steps:
-            self._report_if_due(now_s)
+    def _step_begun(self, now_s: float, batch: T, count: Callable[[T], float] | None) -> None:
+        if not self._begun:
+            self._announce_loop(now_s)
+        if count is not None:
+            self._meter.in_hand = float(count(batch))
 
     @hook
     def _loop_left(self, asked_s: float) -> None:
@@ -303,18 +301,15 @@ class Recorder(FactRecorder):
         self._begun = True
         self._emit(events.FirstBatch, at=self._clock.wall_at(now_s), urgent=True, step=self._resumed_step)
 
-    def _report_if_due(self, now_s: float) -> None:
-        if self._reported_s is None or now_s - self._reported_s >= self._every_s:
-            self._report()
-
+    @hook
     def _report(self) -> None:
         """Report the steps since the last report, as of the end of the last of them."""
         now_s = self._clock.monotonic()
-        first = self._reported_s is None
         tally = self._meter.take(now_s)
-        if tally is None or (first and not tally.steps):
+        if tally is None:
             return
-        self._reported_s = now_s
+        self._due_s = now_s + self._every_s
+        seconds = events.StepSeconds(count=tally.steps, sum=tally.sum_s, max=tally.max_s)
         self._emit(
             events.Progress,
             at=self._clock.wall_at(tally.done_s),
@@ -323,7 +318,7 @@ class Recorder(FactRecorder):
             steps=tally.steps,
             samples=tally.samples,
             data_wait_s=tally.data_wait_s,
-            step_seconds=events.StepSeconds(count=tally.steps, sum=tally.sum_s, max=tally.max_s),
+            step_seconds=seconds if tally.steps else None,
         )
 
 
