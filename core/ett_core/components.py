@@ -30,6 +30,11 @@ RECOVER_ALLOCATION = "recover.allocation"
 RECOVER_RESTART = "recover.restart"
 UNOBSERVED = "unobserved"
 
+BETWEEN_ATTEMPTS = frozenset(
+    {START_ALLOCATION, RECOVER_TEARDOWN, RECOVER_QUEUE, RECOVER_ALLOCATION, RECOVER_RESTART, OTHER}
+)
+"""Components that time before, between and after attempts can have."""
+
 INIT_PHASES = (
     "device_init",
     "process_group",

@@ -69,13 +69,13 @@ def test_adjoining_windows_add_up(events, now, cuts):
     )
 
 
-def in_pieces(events, now, source, **more):
-    """A fold that was given the events shuffled, in small batches, and asked after each."""
+def in_pieces(events, now, source, fold, given):
+    """The fold, given the events shuffled, in small batches, and asked after each."""
     left = [*events, *source.sample(events, len(events) // 2)]
     source.shuffle(left)
-    fold = JobFold("soup", **more)
     while left:
         size = source.randint(1, 5)
+        given.extend(left[:size])
         fold.add(left[:size])
         fold.account(now)
         del left[:size]
@@ -86,7 +86,7 @@ def in_pieces(events, now, source, **more):
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_order_repeats_and_batching_change_nothing(events, now, source):
     """Shuffled, repeated and asked for on the way, the account is the same to the bit."""
-    assert in_pieces(events, now, source).account(now) == fold_of(events).account(now)
+    assert in_pieces(events, now, source, JobFold("soup"), []).account(now) == fold_of(events).account(now)
 
 
 @given(soups, NOWS, st.randoms(use_true_random=False))
@@ -97,5 +97,7 @@ def test_streaming_equals_recomputation(events, now, source):
         patch.setattr(lane, "TRIM_AT", 3)
         patch.setattr(lane, "MARK_EVERY", 2)
         brief = Settings(late_window_s=5.0)
-        fold = in_pieces(events, now, source, settings=brief, history=lambda: events)
+        given = []
+        fold = JobFold("soup", settings=brief, history=lambda: given)
+        in_pieces(events, now, source, fold, given)
         assert fold.account(now) == fold_of(events).account(now)

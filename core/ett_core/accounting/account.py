@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ett_core.components import COMPONENTS, TRAINING, UNOBSERVED, group_seconds
+from ett_core.components import BETWEEN_ATTEMPTS, COMPONENTS, TRAINING, UNOBSERVED, group_seconds
 
 NS = 1_000_000_000
 
@@ -150,16 +150,20 @@ class JobAccount(msgspec.Struct, frozen=True):
 
 
 def ett_percent(components: Mapping[str, float]) -> float | None:
-    """ETT% of seconds by component, None where all of it is unobserved or there is none.
+    """ETT% of seconds by component; None where no attempt was observed, or there is no time.
 
-    >>> ett_percent({"training": 30.0, "data_wait": 10.0}), ett_percent({"unobserved": 5.0})
-    (75.0, None)
+    >>> ett_percent({"training": 30.0, "data_wait": 10.0})
+    75.0
+    >>> ett_percent({"unobserved": 5.0, "recover.restart": 1.0}) is None
+    True
     """
     total = sum(components.values())
-    observed = total - components.get(UNOBSERVED, 0.0)
-    if observed <= 0:
+    if total <= 0 or (UNOBSERVED in components and components.keys() <= _NOT_OBSERVED):
         return None
     return 100.0 * components.get(TRAINING, 0.0) / total
+
+
+_NOT_OBSERVED = BETWEEN_ATTEMPTS | {UNOBSERVED}
 
 
 def in_seconds(amounts_ns: Mapping[str, int]) -> dict[str, float]:

@@ -26,9 +26,7 @@ History = Callable[[], Iterable[Event]]
 class JobFold:
     """The streaming fold of one job."""
 
-    def __init__(
-        self, job_id: str, *, settings: Settings = DEFAULTS, history: History | None = None
-    ) -> None:
+    def __init__(self, job_id: str, *, settings: Settings = DEFAULTS, history: History | None = None) -> None:
         """Start with no events.
 
         Args:
@@ -123,6 +121,7 @@ class JobFold:
         placed: dict[int, list[tuple[int, Event]]] = {number: [] for number in lanes}
         for event in events:
             if event.attempt in placed and not isinstance(event, (Clock, JobEnd)):
+                self._sequences.setdefault(event.writer, Sequences()).add(event.seq)
                 placed[event.attempt].append((self._place(event), event))
         for number, members in placed.items():
             lanes[number].refold(members)
@@ -171,11 +170,8 @@ class JobFold:
 
         Adjoining windows add up to the window that they span.
         """
-        totals: dict[str, int] = {}
-        for stretch in self.timeline(now, begin, end):
-            for component, amount in stretch.shares:
-                totals[component] = totals.get(component, 0) + amount
-        return in_seconds(totals)
+        chain = self._chain(now)
+        return {} if chain is None else in_seconds(chain.window(nanoseconds(begin), nanoseconds(end)))
 
 
 def canonical(events: Iterable[Event]) -> list[Event]:

@@ -113,7 +113,7 @@ class Lane:
         """Fold everything that is in place."""
         if self.stale:
             return
-        if self._divided:
+        if self._divided or self._splits:
             self._divide()
             if self.stale:
                 return

@@ -82,6 +82,7 @@ def lay_out(
         for attempt, start, following in zip(attempts, starts, starts[1:], strict=False)
     ]
     last = _last_end(attempts[-1], job_end, now_ns, settings)
+    last = last._replace(at_ns=max(last.at_ns, starts[-1]))
     start_ns = starts[0]
     if attempts[0].allocated_ns is not None:
         start_ns = min(start_ns, attempts[0].allocated_ns)

@@ -8,7 +8,7 @@ length and going back is a cut. Times and amounts are whole nanoseconds.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -212,20 +212,48 @@ class Loop:
             self._steps[index],
         )
 
-    def lost_ns(self, fallback_step: int | None) -> int:
+    def whole_rows(self, begin_ns: int, end_ns: int) -> range:
+        """Reports after the first whose intervals lie wholly between two moments."""
+        first = 0 if begin_ns <= self.first_ns else bisect_left(self._ends, begin_ns) + 1
+        return range(first, max(first, bisect_right(self._ends, end_ns)))
+
+    def bounds(self, rows: range) -> tuple[int, int]:
+        """Where the intervals of some consecutive reports begin and end."""
+        begin = self._ends[rows.start - 1] if rows.start else self.first_ns
+        return begin, self._ends[rows.stop - 1]
+
+    def totals(self, rows: range, fallback_step: int | None) -> dict[str, int]:
+        """Nanoseconds by component in the intervals of some consecutive reports."""
+        part = slice(rows.start, rows.stop)
+        wait, stall = sum(self._waits[part]), sum(self._stalls[part])
+        lost = self.lost_ns(fallback_step, rows)
+        kept = sum(self._lefts[part]) - wait - stall - lost
+        totals = {DATA_WAIT: wait, STALLED: stall, TRAINING: kept, UNSAVED_TRAINING: lost}
+        begin, end = self.bounds(rows)
+        for place in range(bisect_right(self._phase_ends, begin), bisect_right(self._phase_ends, end)):
+            piece = self._phases[place]
+            if piece.component is not None:
+                totals[piece.component] = totals.get(piece.component, 0) + piece.end_ns - piece.begin_ns
+        return totals
+
+    def lost_ns(self, fallback_step: int | None, rows: range | None = None) -> int:
         """Training after the first report that a fall back to a step takes away."""
         if fallback_step is None:
             return 0
         self._summarise_blocks()
+        rows = range(len(self._ends)) if rows is None else rows
         lost = 0
-        for number, (lowest, highest, training) in enumerate(self._blocks):
-            if highest <= fallback_step:
+        for number in range(rows.start // BLOCK, -(-rows.stop // BLOCK)):
+            first, last = number * BLOCK, (number + 1) * BLOCK
+            if number >= len(self._blocks) or first < rows.start or last > rows.stop:
+                lost += self._lost_in(max(first, rows.start), min(last, rows.stop), fallback_step)
                 continue
+            lowest, highest, training = self._blocks[number]
             if lowest >= fallback_step:
                 lost += training
-            else:
-                lost += self._lost_in(number * BLOCK, (number + 1) * BLOCK, fallback_step)
-        return lost + self._lost_in(len(self._blocks) * BLOCK, len(self._ends), fallback_step)
+            elif highest > fallback_step:
+                lost += self._lost_in(first, last, fallback_step)
+        return lost
 
     def _lost_in(self, begin: int, end: int, fallback_step: int) -> int:
         return sum(

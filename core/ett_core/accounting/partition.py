@@ -68,11 +68,24 @@ class Partition(NamedTuple):
         """The partition in time order, cut to the span and to [`begin_ns`, `end_ns`]."""
         low = self.span.start_ns if begin_ns is None else max(begin_ns, self.span.start_ns)
         high = self.span.end_ns if end_ns is None else min(end_ns, self.span.end_ns)
-        for stretch in self._uncut(low):
+        for stretch in self._uncut(low) if high > low else ():
             if stretch.start_ns >= high:
                 return
             if stretch.end_ns > low:
                 yield stretch.cut(low, high)
+
+    def window(self, begin_ns: int, end_ns: int) -> Totals:
+        """Nanoseconds by component between two moments."""
+        loop = self.span.attempt.loop
+        low, high = max(begin_ns, self.span.start_ns), min(end_ns, self.span.end_ns)
+        rows = loop.whole_rows(low, high) if loop is not None else range(0)
+        if loop is None or not rows or self.span.loop_ns is None:
+            return add_up(self.stretches(low, high))
+        first_ns, last_ns = loop.bounds(rows)
+        totals = loop.totals(rows, self.threshold)
+        merge(totals, add_up(self.stretches(low, first_ns)))
+        merge(totals, add_up(self.stretches(last_ns, high)))
+        return totals
 
     def _uncut(self, low: int) -> Iterator[Stretch]:
         span, number = self.span, self.span.attempt.number

@@ -77,6 +77,15 @@ class Chain(NamedTuple):
                 yield from partition.stretches(low, high)
             yield from _cut(self._gap_after(index), low, high)
 
+    def window(self, begin_ns: int, end_ns: int) -> Totals:
+        """Nanoseconds by component between two moments."""
+        totals = add_up(_cut(self._opening(), begin_ns, end_ns))
+        for index, partition in enumerate(self.partitions):
+            if partition.span.end_ns > begin_ns and partition.span.start_ns < end_ns:
+                merge(totals, partition.window(begin_ns, end_ns))
+            merge(totals, add_up(_cut(self._gap_after(index), begin_ns, end_ns)))
+        return totals
+
     def _opening(self) -> Iterator[Stretch]:
         first = self.layout.spans[0]
         yield from _gap(self.layout.start_ns, first.start_ns, first, START_ALLOCATION)
@@ -147,9 +156,15 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         unsaved_exposure_s=_exposure_s(chain),
         last_progress_at=_last_progress_at(layout),
         last_event_at=seconds(layout.last_event_ns),
-        step=last.attempt.loop.step if last.attempt.loop else chain.positions[-1].begin_step,
+        step=_step(chain),
         survived_failures=sum(span.attempt.survived for span in layout.spans),
     )
+
+
+def _step(chain: Chain) -> int | None:
+    """The latest step known: reported, or declared; None where nobody spoke of steps."""
+    last = chain.layout.spans[-1].attempt
+    return last.loop.step if last.loop is not None else last.declared_step()
 
 
 def _last_progress_at(layout: Layout) -> float | None:
