@@ -136,7 +136,6 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
     state, since_ns = state_of(layout, chain.partitions[-1])
     loops = [span.loop_ns for span in layout.spans if span.loop_ns is not None]
     failures = _failures(chain)
-    last = layout.spans[-1]
     return JobAccount(
         job_id=job_id,
         as_of=now,
