@@ -255,3 +255,10 @@ def test_a_wrong_command_line_is_refused(options, named, trainer_env):
     done = subprocess.run(words, env=trainer_env, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert named in done.stderr
+
+
+def test_a_launcher_that_cannot_watch_still_passes_the_exit_status(ran):
+    """The command removes the journals under the launcher; its status comes through all the same."""
+    program = "import os, shutil, sys\nshutil.rmtree(os.environ['ETT_JOURNAL_DIR'])\nsys.exit(5)\n"
+    status, *_ = ran(program)
+    assert status == 5

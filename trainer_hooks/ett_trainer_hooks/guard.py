@@ -16,10 +16,10 @@ R = TypeVar("R")
 
 
 def warn_on_stderr(text: str) -> None:
-    """Print one line on stderr; a closed stderr is no reason to disturb a trainer."""
+    """Print one line on stderr; one that is closed or in use (in a signal handler) is left alone."""
     try:
         print(f"ettwatch: {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RuntimeError):
         return
 
 
@@ -44,7 +44,7 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - the boundary that protects the trainer
             self.faults += 1
             name = getattr(function, "__name__", "hook")
-            self.say_once("fault", f"{name} failed ({type(error).__name__}: {error}); training goes on")
+            self.say_once("fault", f"{name} failed ({type(error).__name__}: {error}); the job goes on")
             return None
 
 

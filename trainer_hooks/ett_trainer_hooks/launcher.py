@@ -24,6 +24,7 @@ import msgspec
 from ett_core.events import LAUNCHER_RANK
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.follow import Tail, copy
+from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import (
     Identity,
     identity_from_env,
@@ -169,19 +170,20 @@ def _start(
 def _look_after(
     child: subprocess.Popen[bytes], supervision: Supervision, stop: Stop, look_every_s: float
 ) -> int:
-    """Watch the command until it ends; its exit status."""
+    """Watch the command until it ends; its exit status, whatever becomes of the watching."""
     stop.send_to(child.pid)
     alarm = Alarm()
+    guard = Guard()
     told = False
     while (status := child.poll()) is None:
-        supervision.look()
+        guard.call(supervision.look)
         if stop.decided is not None and not told:
             told = True
             supervision.fact("launcher", f"the launcher was told to stop: {stop.decided[0]}")
         alarm.watch([child.pid, *supervision.rank_pids])
         alarm.wait(look_every_s)
     alarm.close()
-    supervision.end(child.pid, status, stop.decided)
+    guard.call(supervision.end, child.pid, status, stop.decided)
     return status
 
 
