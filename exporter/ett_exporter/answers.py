@@ -36,6 +36,7 @@ def page_answer(page: JobPage) -> Json:
     """One job in full."""
     account, details = page.view.account, page.view.details
     return {
+        "as_of": account.as_of,
         **job_answer(page.view),
         "attempt_list": [_attempt(attempt) for attempt in account.attempts],
         "failure_list": [_failure(f, page.evidence.get(f.attempt, ())) for f in account.failures],
