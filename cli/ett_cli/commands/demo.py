@@ -11,12 +11,12 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ett_cli.demo.stage import Stage
@@ -83,6 +83,7 @@ def _stage(arguments: argparse.Namespace) -> Stage:
 
 def _play(stage: Stage, *, stay: bool) -> int:
     from ett_cli.demo.children import Children
+    from ett_cli.demo.judge import judge
     from ett_cli.demo.play import DemoError, Play
     from ett_cli.demo.stage import MARK
     from ett_cli.report import report
@@ -95,27 +96,10 @@ def _play(stage: Stage, *, stay: bool) -> int:
             print(f"ett demo: {error}", file=sys.stderr, flush=True)
             return 1
         _say(f"\n{report(job)}\n")
-        status = _judge(stage, job)
+        status = judge(stage, job, say=_say)
         if stay:
             _stay(stage)
     return status
-
-
-def _judge(stage: Stage, job: Mapping[str, Any]) -> int:
-    from ett_cli.demo.evidence import account_of_journals, component_series
-    from ett_cli.demo.exporter import get_text
-    from ett_cli.demo.verdict import failed, verdict
-
-    recomputed = account_of_journals(stage.journal_dir, stage.job_id, time.time())
-    try:
-        series = component_series(get_text(f"{stage.exporter_url}/metrics") or "", stage.job_id)
-    except ValueError as error:
-        print(f"ett demo: /metrics cannot be parsed: {error}", file=sys.stderr)
-        series = {}
-    checks = verdict(job, recomputed, series)
-    for holds, sentence in checks:
-        _say(f"  {'ok  ' if holds else 'FAIL'} {sentence}")
-    return 1 if failed(checks) else 0
 
 
 def _stay(stage: Stage) -> None:

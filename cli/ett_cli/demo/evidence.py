@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from ett_cli.journals import read_journals
 from ett_core.accounting import JobAccount, JobFold
 
@@ -25,8 +27,6 @@ def component_series(metrics: str, job_id: str) -> dict[str, float]:
     Raises:
         ValueError: the page is not in the text format of Prometheus.
     """
-    from prometheus_client.parser import text_string_to_metric_families
-
     return {
         sample.labels["component"]: sample.value
         for family in text_string_to_metric_families(metrics)

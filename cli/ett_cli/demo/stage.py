@@ -28,7 +28,7 @@ class Stage:
     steps: int
     app: bool = True
     """Whether the app is part of it."""
-    checkpoint_every_s: float = 8.0
+    checkpoint_every_s: float = 5.0
     """Seconds between checkpoints."""
     limit_s: float = 280.0
     """Seconds that everything may take; with the time to stop it all, it stays below 300 s."""
