@@ -64,7 +64,7 @@ def decode_text(text: bytes, source: str) -> Decoded:
 def decode_chunks(chunks: Iterable[bytes], source: str) -> Iterator[Decoded]:
     """The events of a text that comes in pieces of any size, as one result a piece.
 
-    Pieces of about a megabyte are decoded fastest. A text that begins with `[` is collected
+    Pieces of some hundred kilobytes are decoded fastest. A text that begins with `[` is collected
     whole before it is decoded.
     """
     pieces = iter(chunks)

@@ -1,3 +1,4 @@
+import gc
 import io
 import json
 import math
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ett_cli.commands.account import as_json, render
-from ett_cli.journals import read_journals
+from ett_cli.journals import collector_paused, read_journals
 from ett_cli.main import main
 from ett_cli.report import report
 from ett_core.accounting import JobFold
@@ -110,6 +111,12 @@ def test_a_wrong_command_line_is_status_two(words, capsys):
 def test_standard_input_is_read_for_a_dash():
     parts = list(read_journals(["-"], stdin=lambda: io.BytesIO(as_lines(run_of("a")))))
     assert [event for part in parts for event in part.events] == run_of("a")
+
+
+def test_the_garbage_collector_rests_while_journals_are_read_and_goes_on_after():
+    with collector_paused():
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_the_moment_of_a_running_job_can_be_chosen(tmp_path, capsys):

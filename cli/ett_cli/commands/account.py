@@ -47,9 +47,10 @@ def _moment(text: str) -> float:
 
 def run(arguments: argparse.Namespace, *, clock: Callable[[], float] = time.time) -> int:
     """Print the accounts of all jobs found; 1 where there is none."""
-    from ett_cli.journals import read_journals
+    from ett_cli.journals import collector_paused, read_journals
 
-    folds = _fold(_telling(read_journals(arguments.journals)))
+    with collector_paused():
+        folds = _fold(_telling(read_journals(arguments.journals)))
     now = clock() if arguments.now is None else arguments.now
     accounts = [account for _, fold in sorted(folds.items()) if (account := fold.account(now)) is not None]
     if arguments.json:
