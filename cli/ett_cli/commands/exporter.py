@@ -39,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve; returns 0 after SIGTERM or SIGINT, 1 with one sentence where it cannot start."""
-    from ett_exporter.server import ServeError, serve  # noqa: PLC0415 - loaded when run
-    from ett_exporter.settings import Settings  # noqa: PLC0415
-    from ett_exporter.database import StoreError  # noqa: PLC0415
+    from ett_exporter.database import StoreError
+    from ett_exporter.server import ServeError, serve
+    from ett_exporter.settings import Settings
 
     logging.basicConfig(level=logging.WARNING, format="ett exporter: %(message)s")
     try:
