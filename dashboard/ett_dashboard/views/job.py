@@ -13,6 +13,9 @@ from ett_dashboard.settings import Settings
 from ett_dashboard.views import details, frame
 
 URL_PATH = "job"
+EVIDENCE_LINES = 12
+EVIDENCE_HEIGHT = 320
+"""Evidence of more lines than this scrolls in a box of this many pixels."""
 ETT_MEANING = (
     "Share of the wall time spent training with an effect that survives. "
     "It may fall later: a failure takes back the training whose steps it loses."
@@ -209,13 +212,18 @@ def _evidence(failure: FailureRow) -> None:
     lines = [] if told else [said]
     lines += [_evidence_line(row) for row in failure.evidence]
     kept = [line for line in lines if line]
+    text = "\n".join(kept)
     if kept:
-        st.code("\n".join(kept), language=None, wrap_lines=True)
+        tall = text.count("\n") >= EVIDENCE_LINES
+        st.code(text, language=None, wrap_lines=True, height=EVIDENCE_HEIGHT if tall else "content")
     else:
         st.html(markup.quiet("No line tells of it."))
 
 
 def _evidence_line(row: EvidenceRow) -> str:
-    rank = "" if row.rank is None else f"rank {row.rank}"
+    """One piece of evidence; the lines after its first are indented below it."""
+    rank = "" if row.rank is None else "launcher" if row.rank < 0 else f"rank {row.rank}"
     source = " ".join(words.plain(word, 40) for word in (rank, row.node, row.source) if word)
-    return f"{frames.moment(row.time, frame.zone())[11:]}  {source}: {words.plain(row.text, 4000)}"
+    first, *more = [words.plain(line, 1000) for line in row.text.splitlines()] or [""]
+    head = f"{frames.moment(row.time, frame.zone())[11:]}  {source}: {first}"
+    return "\n".join([head, *(f"    {line}" for line in more)])
