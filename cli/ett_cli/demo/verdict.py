@@ -39,10 +39,14 @@ def recovery_checks(job: Mapping[str, Any]) -> list[Check]:
     """It succeeded after at least one failure, and continued from a durable checkpoint."""
     steps = [failure["fallback_step"] for failure in job["failure_list"]]
     recovered = bool(job["ttr_s"]) and None not in job["ttr_s"]
+    times = ", ".join("never" if ttr_s is None else f"{ttr_s:.1f} s" for ttr_s in job["ttr_s"])
     return [
         (job["state"] == "succeeded", f"the job succeeded (it says: {job['state']})"),
-        (recovered, f"every failure was recovered from (times to recover: {list(job['ttr_s'])})"),
-        (any(steps), f"it resumed from a durable checkpoint (steps: {steps})"),
+        (recovered, f"every failure was recovered from (times to recover: {times or 'there was none'})"),
+        (
+            any(steps),
+            f"it resumed from a durable checkpoint (fell back to step {', '.join(map(str, steps)) or 'none'})",
+        ),
     ]
 
 
