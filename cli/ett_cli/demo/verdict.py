@@ -45,7 +45,7 @@ def recovery_checks(job: Mapping[str, Any]) -> list[Check]:
         (recovered, f"every failure was recovered from (times to recover: {times or 'there was none'})"),
         (
             any(steps),
-            f"it resumed from a durable checkpoint (fell back to step {', '.join(map(str, steps)) or 'none'})",
+            f"it resumed from a durable checkpoint (to step {', '.join(map(str, steps)) or 'none'})",
         ),
     ]
 
