@@ -16,8 +16,10 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import workload
@@ -25,7 +27,8 @@ from ml_goodput_measurement.src import goodput
 
 PREPARATION = ("preproc_creation", "model_init", "sharding_plan", "compile", "cache_load", "checkpoint_load")
 TPU_INIT = ("device_init", "process_group")
-IN_LOOP = ("checkpoint", "evaluation", "publish", "shutdown")
+ORDERLY = ("succeeded", "cancelled", "timed_out")
+Record = Callable[[dt.datetime], None]
 
 
 class MemoryLog:
@@ -88,40 +91,57 @@ def scenarios(path: str, cache_dir: str) -> dict[str, Any]:
 
 
 def answer(scenario: dict[str, Any], cache_dir: str) -> float | str:
-    """Its goodput%, or the words of its refusal."""
+    """Its goodput%, asked at the end of the wall time, or the words of its refusal."""
     recorder, calculator = peer_of(scenario["name"], f"{cache_dir}/{scenario['name']}")
     ordered = sorted(unique(scenario["events"]), key=lambda event: event["time"])
-    tell(recorder, ordered, scenario["expect"]["wall_s"])
+    begun = tell(recorder, ordered)
+    goodput.datetime = calendar_at(moment(begun + scenario["expect"]["wall_s"]))
     try:
         return calculator.get_job_goodput(include_badput_breakdown=True)[0]
     except (ValueError, ZeroDivisionError, KeyError, TypeError) as error:
         return f"{type(error).__name__}: {error}"
+    finally:
+        goodput.datetime = dt
+
+
+def calendar_at(now: dt.datetime) -> SimpleNamespace:
+    """The datetime module as the peer uses it, at a moment of the scenario."""
+
+    class Then(dt.datetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+            return now.astimezone(tz)
+
+    return SimpleNamespace(datetime=Then, timezone=dt.timezone, timedelta=dt.timedelta)
 
 
 def unique(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list({(event["writer"], event["seq"]): event for event in events}.values())
 
 
-def tell(recorder: goodput.GoodputRecorder, events: list[dict[str, Any]], wall_s: float) -> None:
-    """One run as its documentation has a trainer record it, on the rank that leads.
+def tell(recorder: goodput.GoodputRecorder, events: list[dict[str, Any]]) -> float:
+    """One run as its documentation has a trainer record it, on the rank that leads; its start.
 
     Every attempt records a job start. Initialisation phases become its two initialisation
     kinds, data warm-up and data wait its data loading, phases of the loop custom events. A report
-    of k steps becomes k step starts, evenly spread; as a courtesy, so that the last step of an attempt is
-    not lost, one more starts where it ends. A live job ends, for the peer, when it is asked.
+    of k steps becomes k step starts, evenly spread; as a courtesy, so that the last step of an
+    attempt is not lost, one more starts where it ends. A job end is recorded where the last
+    attempt ended in an orderly way.
     """
     begun: float | None = None
+    own: list[dict[str, Any]] = []
     for attempt in sorted({event["attempt"] for event in events}):
         own = [event for event in events if event["attempt"] == attempt and event["rank"] == leader(events)]
-        if not own:
-            continue
-        start = attempt_start(own, first=begun is None)
-        begun = start if begun is None else begun
-        recorder.record_job_start_time(moment(start))
-        tell_phases(recorder, own)
-        tell_steps(recorder, own)
-    if begun is not None:
-        recorder.record_job_end_time(moment(begun + wall_s))
+        if own:
+            start = attempt_start(own, first=begun is None)
+            begun = start if begun is None else begun
+            recorder.record_job_start_time(moment(start))
+            tell_phases(recorder, own)
+            tell_steps(recorder, own)
+    ends = [event for event in own if event["kind"] == "attempt_end" and event["status"] in ORDERLY]
+    if ends:
+        recorder.record_job_end_time(moment(ends[-1]["time"]))
+    return events[0]["time"] if begun is None else begun
 
 
 def leader(events: Iterable[dict[str, Any]]) -> int:
@@ -136,29 +156,27 @@ def attempt_start(own: list[dict[str, Any]], *, first: bool) -> float:
 
 
 def tell_phases(recorder: goodput.GoodputRecorder, own: list[dict[str, Any]]) -> None:
+    in_loop = False
     for event in own:
-        if event["kind"] not in ("phase_begin", "phase_end") or event.get("track", "main") != "main":
-            continue
-        is_start = event["kind"] == "phase_begin"
-        at, name = moment(event["time"]), event["phase"]
-        if name in TPU_INIT:
-            (recorder.record_tpu_init_start_time if is_start else recorder.record_tpu_init_end_time)(at)
-        elif name in PREPARATION:
-            begin, end = (
-                recorder.record_training_preparation_start_time,
-                recorder.record_training_preparation_end_time,
-            )
-            (begin if is_start else end)(at)
-        elif name == "data_warmup":
-            (recorder.record_data_loading_start_time if is_start else recorder.record_data_loading_end_time)(
-                at
-            )
-        elif name in IN_LOOP:
-            begin, end = (
-                recorder.record_custom_badput_event_start_time,
-                recorder.record_custom_badput_event_end_time,
-            )
-            (begin if is_start else end)(at, name)
+        in_loop = in_loop or event["kind"] == "first_batch"
+        if event["kind"] in ("phase_begin", "phase_end") and event.get("track", "main") == "main":
+            record = recording(recorder, event["phase"], in_loop=in_loop)
+            if record is not None:
+                record[event["kind"] == "phase_end"](moment(event["time"]))
+
+
+def recording(r: goodput.GoodputRecorder, phase: str, *, in_loop: bool) -> tuple[Record, Record] | None:
+    """What records the begin and the end of a phase."""
+    if in_loop:
+        begin, end = r.record_custom_badput_event_start_time, r.record_custom_badput_event_end_time
+        return partial(begin, custom_badput_event_type=phase), partial(end, custom_badput_event_type=phase)
+    if phase in TPU_INIT:
+        return r.record_tpu_init_start_time, r.record_tpu_init_end_time
+    if phase in PREPARATION:
+        return r.record_training_preparation_start_time, r.record_training_preparation_end_time
+    if phase == "data_warmup":
+        return r.record_data_loading_start_time, r.record_data_loading_end_time
+    return None
 
 
 def tell_steps(recorder: goodput.GoodputRecorder, own: list[dict[str, Any]]) -> None:
@@ -174,7 +192,7 @@ def tell_steps(recorder: goodput.GoodputRecorder, own: list[dict[str, Any]]) -> 
                 recorder.record_step_start_time(started, moment(since + number * spacing))
             since = last = event["time"]
             step = event["step"]
-        elif event["kind"] == "phase_end" and event["phase"] in IN_LOOP and since is not None:
+        elif event["kind"] == "phase_end" and since is not None:
             since = max(since, event["time"])
     if last is not None:
         recorder.record_step_start_time(step, moment(last))
