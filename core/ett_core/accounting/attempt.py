@@ -2,18 +2,19 @@
 
 The events of an attempt are consumed once each, by ascending time; the fold can be marked and
 taken back to a mark, which is how late events find their place. After something that may have
-ended the attempt, events are held back: if the leader then goes on training, the end was one of
-a single rank and they are consumed after all; else they are what its processes said after the
-end, and count for nothing but the teardown.
+ended the attempt, events are held back: if the leader then goes on training (or, after a success,
+another rank ends), it was the end of a single rank and they are consumed after all; else they
+are what its processes said after the end, and count for nothing but the teardown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ett_core.accounting.account import nanoseconds
 from ett_core.accounting.loop import Loop, LoopMark
+from ett_core.accounting.phases import MAIN, Phase
 from ett_core.accounting.rank import Rank, RankMark
 from ett_core.accounting.settings import Settings
 from ett_core.events import (
@@ -71,7 +72,10 @@ class Attempt:
         "rank_started",
         "info",
         "last_progress_ns",
-        "_lead_report_ns",
+        "_first_bad_ns",
+        "_over_ns",
+        "_late_leader",
+        "_late_report_ns",
     )
 
     def __init__(self, number: int, settings: Settings) -> None:
@@ -100,8 +104,12 @@ class Attempt:
         self.rank_started = False
         self.info: AttemptStart | None = None
         self.last_progress_ns: int | None = None
+        self._first_bad_ns: int | None = None
+        self._over_ns: int | None = None
+        """The moment that, as it looks, ended the attempt; what comes later is held back."""
         self._held_back: list[tuple[int, Event]] = []
-        self._lead_report_ns = 0
+        self._late_leader: int | None = None
+        self._late_report_ns = 0
 
     @property
     def stall_floor_ns(self) -> int:
@@ -112,14 +120,39 @@ class Attempt:
 
     def consume(self, at_ns: int, event: Event) -> None:
         """Fold the next event, which is not earlier than any before it."""
-        if self.first_ns is None:
-            self.first_ns = at_ns
-        self.last_ns = at_ns
-        self.version += 1
-        if self.ender is not None and at_ns > self.ender.at_ns:
+        self._frame(at_ns, event)
+        if self._over_ns is not None and at_ns > self._over_ns:
             self._hold_back(at_ns, event)
         else:
             self._take(at_ns, event)
+
+    def consume_late(self, at_ns: int, event: Event) -> None:
+        """Fold an event that came after the next attempt had started, or the job had ended.
+
+        It can tell when the attempt started and how it ended, and nothing else.
+        """
+        self._frame(at_ns, event)
+        if not isinstance(event, (AttemptEnd, Failure)):
+            return
+        if self._over_ns is not None and at_ns > self._over_ns:
+            self._hold_back(at_ns, event)
+        else:
+            _HANDLERS[type(event)](self, at_ns, event)
+
+    def _frame(self, at_ns: int, event: Event) -> None:
+        """Learn when the attempt began, ended at the earliest, and was last heard of.
+
+        Its start counts only from what came before its first end, survived or not.
+        """
+        self.version += 1
+        self.last_ns = at_ns
+        if self.first_ns is None:
+            self.first_ns = at_ns
+        if isinstance(event, AttemptStart):
+            if self._first_bad_ns is None or at_ns <= self._first_bad_ns:
+                self._started(at_ns, event)
+        elif isinstance(event, Failure) or (isinstance(event, AttemptEnd) and event.status != SUCCEEDED):
+            self._first_bad_ns = at_ns if self._first_bad_ns is None else self._first_bad_ns
 
     def _take(self, at_ns: int, event: Event) -> None:
         if event.rank >= 0 and event.rank not in self.ranks:
@@ -129,43 +162,59 @@ class Attempt:
             handler(self, at_ns, event)
 
     def _hold_back(self, at_ns: int, event: Event) -> None:
-        self._held_back.append((at_ns, event))
-        if isinstance(event, AttemptEnd):
-            self.teardown_ns = at_ns
-        elif isinstance(event, Progress) and event.rank >= 0:
-            self._reported_after_end(at_ns, event)
-
-    def _reported_after_end(self, at_ns: int, report: Progress) -> None:
-        """Training survived if the leader reports new steps, all of them after the end."""
-        assert self.ender is not None  # noqa: S101 - only called while held back
-        if self.leader is not None and report.rank > self.leader:
+        """Something came after what may have been the end."""
+        if type(event) not in _HANDLERS:
             return
-        if report.rank == self.leader:
-            begin_ns = max(self._lead_report_ns, self.loop.prev_ns if self.loop else 0)
-            self._lead_report_ns = at_ns
-        else:
-            begin_ns = self._loop_begin_if_taken(at_ns, report)
-        if report.steps and begin_ns >= self.ender.at_ns:
+        self._held_back.append((at_ns, event))
+        if isinstance(event, (AttemptEnd, Failure)):
+            if self.ender is None:
+                self._go_on()
+            elif isinstance(event, AttemptEnd):
+                self.teardown_ns = at_ns
+        elif isinstance(event, Progress) and event.rank >= 0 and self._trained_since(at_ns, event):
             self._go_on()
 
-    def _loop_begin_if_taken(self, at_ns: int, report: Progress) -> int:
-        """When the loop would begin if `report`, held back last, were its first."""
+    def _trained_since(self, at_ns: int, report: Progress) -> bool:
+        """Whether this is a report of the leader with new steps, all of them after the end."""
+        leader = min((r for r in (self.leader, self._late_leader) if r is not None), default=None)
+        if leader is not None and report.rank > leader:
+            return False
+        if report.rank == self._late_leader:
+            begin_ns = self._late_report_ns
+        elif report.rank == self.leader and self.loop is not None:
+            begin_ns = self.loop.prev_ns
+        else:
+            begin_ns = self._loop_begin_if_taken(at_ns)
+        self._late_leader, self._late_report_ns = report.rank, at_ns
+        return report.steps > 0 and self._over_ns is not None and begin_ns >= self._over_ns
+
+    def _loop_begin_if_taken(self, at_ns: int) -> int:
+        """When the loop would begin if what was held back had been taken, the ends apart."""
         mark = self.mark()
-        self._go_on()
-        taken = self.loop_begin()[0] if self.leader == report.rank else None
+        for held_ns, event in self._held_back:
+            if not isinstance(event, (AttemptEnd, Failure)):
+                self._take(held_ns, event)
+        begin_ns = self.loop_begin()[0]
         self.restore(mark)
-        return at_ns if taken is None else taken
+        return at_ns if begin_ns is None else begin_ns
 
     def _go_on(self) -> None:
+        """It was not the end: take what was held back."""
         held_back, self._held_back = self._held_back, []
-        self.ender, self.teardown_ns, self._lead_report_ns = None, None, 0
-        self.survived += 1
+        if self.ender is not None:
+            self.survived += 1
+        self.ender = self.succeeded_ns = self.teardown_ns = self._over_ns = None
+        self._late_leader, self._late_report_ns = None, 0
         for at_ns, event in held_back:
             self.consume(at_ns, event)
 
-    def _on_start(self, at_ns: int, event: AttemptStart) -> None:
+    def _started(self, at_ns: int, event: AttemptStart) -> None:
+        """An attempt starts with the earliest of its processes."""
         started_ns = at_ns if event.process_started_at is None else self._corrected(at_ns, event)
         self.start_ns = started_ns if self.start_ns is None else min(self.start_ns, started_ns)
+
+    def _on_start(self, at_ns: int, event: AttemptStart) -> None:
+        del at_ns
         if event.allocated_at is not None:
             allocated_ns = nanoseconds(event.allocated_at)
             known = self.allocated_ns
@@ -196,7 +245,18 @@ class Attempt:
         if event.rank < 0:
             return
         self.observed = True
-        self.ranks[event.rank].end_phase(at_ns, event.phase, event.track)
+        rank = self.ranks[event.rank]
+        reached_back = rank.end_phase(at_ns, event.phase, event.track)
+        if reached_back and event.rank == self.leader:
+            self._claim(rank, reached_back)
+
+    def _claim(self, rank: Rank, phases: Sequence[Phase]) -> None:
+        """Phases of the leader end that reports had closed: they own their time after all."""
+        loop_ns = self.loop_begin()[0]
+        in_loop = [p for p in phases if loop_ns is not None and p.begin_ns >= loop_ns]
+        if in_loop and self.loop is not None and rank.since_report is not None:
+            self.loop = self.loop.claimed(in_loop)
+            rank.since_report.closed.extend(in_loop)
 
     def _on_first_batch(self, at_ns: int, event: FirstBatch) -> None:
         if event.rank < 0:
@@ -209,8 +269,6 @@ class Attempt:
             return
         rank = self.ranks[event.rank]
         if event.rank == self.leader and self.loop is not None:
-            if self.succeeded_ns is not None and event.steps and self.loop.prev_ns >= self.succeeded_ns:
-                self.succeeded_ns = None
             self.loop.report(at_ns, event, rank.loop_phases())
         elif self.leader is None or event.rank < self.leader:
             self.leader = event.rank
@@ -230,15 +288,18 @@ class Attempt:
         self._reached(event.step)
 
     def _on_failure(self, at_ns: int, event: Failure) -> None:
-        if self.ender is None:
-            self.ender = Ender(at_ns, event)
+        self._may_end(at_ns, event)
 
     def _on_end(self, at_ns: int, event: AttemptEnd) -> None:
         self.teardown_ns = at_ns
-        if event.status == SUCCEEDED:
-            self.succeeded_ns = at_ns
+        if event.status != SUCCEEDED:
+            self._may_end(at_ns, event)
         elif self.ender is None:
-            self.ender = Ender(at_ns, event)
+            self.succeeded_ns = self._over_ns = at_ns
+
+    def _may_end(self, at_ns: int, event: Failure | AttemptEnd) -> None:
+        if self.ender is None:
+            self.ender, self._over_ns = Ender(at_ns, event), at_ns
 
     def _checkpoint_spoken(self, at_ns: int) -> None:
         if self.checkpoint_spoken_ns is None:
@@ -290,7 +351,7 @@ class Attempt:
         follow = self.follow_rank()
         if follow is None:
             return None
-        opened = [p for p in self.ranks[follow].loop_phases() if p.end_ns is None and p.track == "main"]
+        opened = [p for p in self.ranks[follow].loop_phases() if p.end_ns is None and p.track == MAIN]
         return (opened[-1].phase, opened[-1].begin_ns) if opened else None
 
     # -- going back --------------------------------------------------------------------------

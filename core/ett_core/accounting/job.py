@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
 from ett_core.accounting.lane import Lane
-from ett_core.accounting.layout import JobEnded, Layout, lay_out
+from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
 from ett_core.accounting.report import Chain, account_of
 from ett_core.accounting.settings import Settings
 from ett_core.events import Clock, Event, JobEnd, encode
@@ -89,7 +89,8 @@ class JobFold:
 
     def _add_about_job(self, event: Event) -> None:
         if isinstance(event, JobEnd):
-            self._job_ends.append(JobEnded(self._place(event), event.writer, event.seq, event.status))
+            place = (self._place(event), event.attempt, event.rank, event.writer, event.seq)
+            self._job_ends.append(JobEnded(*place, event.status))
         elif isinstance(event, Clock):
             before = self._clocks.get(event.of_writer)
             if before is None or _order(before) < _order(event):
@@ -143,10 +144,20 @@ class JobFold:
 
     def _layout(self, now: float) -> Layout | None:
         self._settle()
-        attempts = [part for number in sorted(self._lanes) for part in self._lanes[number].parts]
-        if not attempts:
+        parts = self._parts()
+        if not parts:
             return None
+        cuts = cuts_of([lane.parts[part] for lane, part in parts], self._job_ends)
+        changed = [lane.cut(part, at_ns) for (lane, part), at_ns in zip(parts, cuts, strict=True)]
+        if any(changed):
+            self._settle()
+        attempts = [lane.parts[part] for lane, part in self._parts()]
         return lay_out(attempts, self._job_ends, nanoseconds(now), self._settings)
+
+    def _parts(self) -> list[tuple[Lane, int]]:
+        """The attempts in the order of their numbers: lane and place in it."""
+        lanes = [self._lanes[number] for number in sorted(self._lanes)]
+        return [(lane, part) for lane in lanes for part in range(len(lane.parts))]
 
     def _chain(self, now: float) -> Chain | None:
         layout = self._layout(now)

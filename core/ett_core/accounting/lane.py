@@ -46,6 +46,7 @@ class Lane:
         self._window_ns = nanoseconds(settings.late_window_s)
         self._presence: dict[tuple[int, str], list[int]] = {}
         self._divided = False
+        self._cuts: dict[int, int | None] = {}
         self._reset()
 
     def _reset(self) -> None:
@@ -118,18 +119,40 @@ class Lane:
             if self.stale:
                 return
         first = self._consumed - self._dropped
-        splits, parts = self._splits, self.parts
+        splits, parts, cuts = self._splits, self.parts, self._cuts
         due = self._marks[-1].consumed + MARK_EVERY
         for place in range(first, len(self._keys)):
             at_ns = self._keys[place].at_ns
             part = bisect_right(splits, at_ns) if splits else 0
             while len(parts) <= part:
                 parts.append(Attempt(self.number, self._settings))
-            parts[part].consume(at_ns, self._events[place])
+            cut_ns = cuts.get(part)
+            if cut_ns is None or at_ns <= cut_ns:
+                parts[part].consume(at_ns, self._events[place])
+            else:
+                parts[part].consume_late(at_ns, self._events[place])
             self._consumed += 1
             if self._consumed >= due:
                 self._marks.append(_Mark(self._consumed, len(parts), parts[-1].mark()))
                 due = self._consumed + MARK_EVERY + 4 * len(parts[-1].ranks)
+
+    def cut(self, part: int, at_ns: int | None) -> bool:
+        """Set from when on the next attempt, or the end of the job, has silenced a part.
+
+        Returns whether that changes what was folded; `settle` then folds it again.
+        """
+        before = self._cuts.get(part)
+        if before == at_ns:
+            return False
+        self._cuts[part] = at_ns
+        moment = min(at for at in (before, at_ns) if at is not None)
+        if part >= len(self.parts) or self.parts[part].last_ns <= moment:
+            return False
+        if self._dropped and moment < self._keys[0].at_ns:
+            self.stale = True
+        else:
+            self._rewind(self._dropped + bisect_left(self._keys, Key(moment, -1, "", -1)))
+        return True
 
     def _divide(self) -> None:
         """Find restarts that forgot to count: the lowest rank begins again after its last event."""

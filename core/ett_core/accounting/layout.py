@@ -19,6 +19,8 @@ class JobEnded(NamedTuple):
     """The launcher's word that nothing will follow; the latest one counts."""
 
     at_ns: int
+    attempt: int
+    rank: int
     writer: str
     seq: int
     status: str
@@ -72,11 +74,9 @@ def lay_out(
     attempts: Sequence[Attempt], job_ends: Sequence[JobEnded], now_ns: int, settings: Settings
 ) -> Layout:
     """Lay the attempts of a job, in the order of their numbers, into its wall time."""
-    starts = _starts(attempts)
+    starts = starts_of(attempts)
     last_event_ns = max([a.last_ns for a in attempts] + [j.at_ns for j in job_ends])
-    job_end = max(job_ends, default=None)
-    if job_end is not None and job_end.at_ns < starts[-1]:
-        job_end = None
+    job_end = final_word(starts, job_ends)
     ends = [
         _between(attempt, start, following, job_ends)
         for attempt, start, following in zip(attempts, starts, starts[1:], strict=False)
@@ -94,13 +94,27 @@ def lay_out(
     return Layout(start_ns, end_ns, finished, job_end, _spans(attempts, starts, ends), last_event_ns)
 
 
-def _starts(attempts: Sequence[Attempt]) -> list[int]:
+def starts_of(attempts: Sequence[Attempt]) -> list[int]:
+    """Where attempts start: none before the one before it."""
     starts: list[int] = []
     for attempt in attempts:
         own = attempt.start_ns if attempt.start_ns is not None else attempt.first_ns
         assert own is not None  # noqa: S101 - an attempt exists by its first event
         starts.append(max(own, starts[-1]) if starts else own)
     return starts
+
+
+def final_word(starts: Sequence[int], job_ends: Sequence[JobEnded]) -> JobEnded | None:
+    """The latest `job_end`; None where there is none or an attempt started after it."""
+    last = max(job_ends, default=None)
+    return None if last is None or last.at_ns < starts[-1] else last
+
+
+def cuts_of(attempts: Sequence[Attempt], job_ends: Sequence[JobEnded]) -> list[int | None]:
+    """From when on what an attempt's processes say counts for nothing: the next start, the end."""
+    starts = starts_of(attempts)
+    last = final_word(starts, job_ends)
+    return [*starts[1:], None if last is None else last.at_ns]
 
 
 def _between(attempt: Attempt, start: int, following: int, job_ends: Sequence[JobEnded]) -> _End:
@@ -110,7 +124,8 @@ def _between(attempt: Attempt, start: int, following: int, job_ends: Sequence[Jo
     elif attempt.succeeded_ns is not None:
         end = _End(attempt.succeeded_ns, SUCCEEDED)
     else:
-        told = [j.at_ns for j in job_ends if start <= j.at_ns < following and j.status == SUCCEEDED]
+        since = max(start, attempt.last_progress_ns or 0)
+        told = [j.at_ns for j in job_ends if since <= j.at_ns < following and j.status == SUCCEEDED]
         end = _End(max(told), SUCCEEDED) if told else _End(attempt.last_ns, FAILED, silent=True)
     return end._replace(at_ns=min(end.at_ns, following))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, Stretch
@@ -19,6 +20,7 @@ from ett_core.components import DATA_WAIT, LOOP_COMPONENT_OF_PHASE, OTHER, STALL
 from ett_core.events import Progress
 
 BLOCK = 1024
+_COLUMNS = ("_ends", "_lefts", "_waits", "_stalls", "_last", "_steps")
 
 
 class Piece(NamedTuple):
@@ -140,22 +142,64 @@ class Loop:
         """Append the leader's next report; `phases` began on its main track since the last."""
         left = at_ns - self.prev_ns
         if phases:
-            left -= self._keep_phases(self.prev_ns, at_ns, phases)
+            left -= self._keep(pieces_between(self.prev_ns, at_ns, phases))
         wait = as_wait_ns(event.data_wait_s, left)
         stall = 0
         if event.step_seconds is not None:
             stall = min(self._stall_ns(event), left - wait)
-            self.stall_ns += stall
+        self._append(at_ns, left, wait, stall, event.step, event.steps)
+
+    def _append(self, at_ns: int, left: int, wait: int, stall: int, step: int, steps: int) -> None:  # noqa: PLR0913, PLR0917 - a row
         self.wait_ns += wait
+        self.stall_ns += stall
         self.training_ns += left - wait - stall
         self._ends.append(at_ns)
         self._lefts.append(left)
         self._waits.append(wait)
         self._stalls.append(stall)
-        self._last.append(event.step)
-        self._steps.append(event.steps)
+        self._last.append(step)
+        self._steps.append(steps)
         self.prev_ns = at_ns
-        self.step = event.step
+        self.step = step
+
+    def claimed(self, phases: Sequence[Phase]) -> Loop:
+        """The same loop with phases, innermost first, that own what was left inside them.
+
+        They began after the first report or in its interval and have just ended, with reports
+        in between. The loop itself stays as it is, for marks that lead back to it.
+        """
+        first = bisect_right(self._ends, min(phase.begin_ns for phase in phases))
+        twin = self._upto(first)
+        for index in range(first, len(self._ends)):
+            row = self._row(index)
+            pieces = row.pieces
+            for phase in phases:
+                pieces = claim(pieces, phase)
+            left = row.left_ns - twin._keep(pieces) + self._owned_ns(row)
+            wait = min(row.wait_ns, left)
+            twin._append(self._ends[index], left, wait, min(row.stall_ns, left - wait), row.step, row.steps)
+        return twin
+
+    @staticmethod
+    def _owned_ns(row: Row) -> int:
+        return sum(piece.end_ns - piece.begin_ns for piece in row.pieces if piece.component is not None)
+
+    def _upto(self, rows: int) -> Loop:
+        """A copy that holds only the first rows."""
+        twin = copy(self)
+        taken = self.totals(range(rows, len(self._ends)), None) if rows < len(self._ends) else {}
+        twin.wait_ns -= taken.pop(DATA_WAIT, 0)
+        twin.stall_ns -= taken.pop(STALLED, 0)
+        twin.training_ns -= taken.pop(TRAINING, 0)
+        twin.phase_ns = {c: amount - taken.get(c, 0) for c, amount in self.phase_ns.items()}
+        for name in _COLUMNS:
+            setattr(twin, name, getattr(self, name)[:rows])
+        begin_ns = twin._ends[-1] if rows else self.first_ns
+        kept = bisect_right(self._phase_ends, begin_ns)
+        twin._phases, twin._phase_ends = self._phases[:kept], self._phase_ends[:kept]
+        twin._blocks = self._blocks[: rows // BLOCK]
+        twin.prev_ns = begin_ns
+        return twin
 
     def _stall_ns(self, event: Progress) -> int:
         """Excess of the longest step of a report; also learns how long steps take."""
@@ -171,9 +215,10 @@ class Loop:
         self.step_sum_s += max(seconds.sum - excess_s, 0.0)
         return round(excess_s * NS)
 
-    def _keep_phases(self, begin: int, end: int, phases: Sequence[Phase]) -> int:
+    def _keep(self, pieces: Sequence[Piece]) -> int:
+        """Keep the pieces that phases own; returns their nanoseconds."""
         owned = 0
-        for piece in pieces_between(begin, end, phases):
+        for piece in pieces:
             if piece.component is None:
                 continue
             length = piece.end_ns - piece.begin_ns
@@ -193,7 +238,7 @@ class Loop:
         return Row(pieces, left, wait, stall, self.first.step, self.first.steps)
 
     def rows(self, begin_ns: int) -> Iterator[Row]:
-        """The reports after the first whose intervals end after `begin_ns`."""
+        """The reports after the first that came after `begin_ns`."""
         for index in range(bisect_right(self._ends, begin_ns), len(self._ends)):
             yield self._row(index)
 
@@ -234,6 +279,14 @@ class Loop:
             piece = self._phases[place]
             if piece.component is not None:
                 totals[piece.component] = totals.get(piece.component, 0) + piece.end_ns - piece.begin_ns
+        return totals
+
+    def all_totals(self, fallback_step: int | None) -> dict[str, int]:
+        """Nanoseconds by component after the first report."""
+        lost = self.lost_ns(fallback_step)
+        totals = dict(self.phase_ns)
+        totals.update({DATA_WAIT: self.wait_ns, STALLED: self.stall_ns, UNSAVED_TRAINING: lost})
+        totals[TRAINING] = self.training_ns - lost
         return totals
 
     def lost_ns(self, fallback_step: int | None, rows: range | None = None) -> int:
@@ -306,6 +359,27 @@ def _first_lost_from(step: int, steps: int) -> int:
     return step - steps if steps else step - 1
 
 
+def claim(pieces: Sequence[Piece], phase: Phase) -> list[Piece]:
+    """Give a phase what is left inside it.
+
+    >>> claim([Piece(0, 10, None)], Phase(4, 0, 7, "evaluation", "main"))[1]
+    Piece(begin_ns=4, end_ns=7, component='evaluation')
+    """
+    claimed: list[Piece] = []
+    for piece in pieces:
+        begin, end = max(piece.begin_ns, phase.begin_ns), min(piece.end_ns, phase.end_ns or 0)
+        if piece.component is not None or begin >= end:
+            claimed.append(piece)
+            continue
+        cut = (
+            Piece(piece.begin_ns, begin, None),
+            Piece(begin, end, loop_component(phase.phase)),
+            Piece(end, piece.end_ns, None),
+        )
+        claimed.extend(part for part in cut if part.begin_ns < part.end_ns)
+    return claimed
+
+
 def as_wait_ns(data_wait_s: float, left_ns: int) -> int:
     """A reported data wait within 0 and what is left."""
     if data_wait_s <= 0.0:
@@ -320,11 +394,14 @@ def pieces_between(begin_ns: int, end_ns: int, phases: Sequence[Phase]) -> list[
     interval.
     """
     closed = [p for p in close_at(phases, end_ns) if p.track == MAIN]
-    owned = [
-        Piece(max(s.begin_ns, begin_ns), min(s.end_ns, end_ns), loop_component(s.inner.phase))
-        for s in track_segments(closed)
-    ]
-    return fill(begin_ns, end_ns, [p for p in owned if p.begin_ns < p.end_ns])
+    owned = [Piece(s.begin_ns, s.end_ns, loop_component(s.inner.phase)) for s in track_segments(closed)]
+    return fill_between(begin_ns, end_ns, owned)
+
+
+def fill_between(begin_ns: int, end_ns: int, owned: Sequence[Piece]) -> list[Piece]:
+    """Owned pieces cut to an interval, with what is left between them."""
+    cut = [Piece(max(p.begin_ns, begin_ns), min(p.end_ns, end_ns), p.component) for p in owned]
+    return fill(begin_ns, end_ns, [p for p in cut if p.begin_ns < p.end_ns])
 
 
 def loop_component(phase: str) -> str:

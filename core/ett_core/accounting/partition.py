@@ -15,7 +15,6 @@ from ett_core.accounting.layout import Span
 from ett_core.accounting.loop import Loop, Piece, Row, pieces_between
 from ett_core.accounting.phases import MAIN, Phase, close_at, owners
 from ett_core.components import (
-    DATA_WAIT,
     OTHER,
     SHUTDOWN,
     STALLED,
@@ -42,22 +41,12 @@ class Partition(NamedTuple):
     def totals(self) -> Totals:
         """Nanoseconds by component; together they are the length of the span."""
         span, loop = self.span, self.span.attempt.loop
-        if loop is None or span.loop_ns is None or not span.observed:
-            return add_up(self.stretches())
-        if loop.first_ns < span.start_ns or loop.prev_ns > span.end_ns:
+        if loop is None or span.loop_ns is None or not span.observed or loop.first_ns < span.start_ns:
             return add_up(self.stretches())
         totals = add_up(self._init_stretches(span.loop_ns))
-        merge(totals, self._loop_totals(loop, span.loop_ns))
+        merge(totals, add_up(self._first_row(loop, span.loop_ns).stretches(0, self.threshold)))
+        merge(totals, loop.all_totals(self.threshold))
         merge(totals, add_up(self._tail(loop.prev_ns)))
-        return totals
-
-    def _loop_totals(self, loop: Loop, loop_ns: int) -> Totals:
-        number = self.span.attempt.number
-        totals = add_up(self._first_row(loop, loop_ns).stretches(number, self.threshold))
-        lost = loop.lost_ns(self.threshold)
-        merge(totals, {TRAINING: loop.training_ns - lost, UNSAVED_TRAINING: lost})
-        merge(totals, {DATA_WAIT: loop.wait_ns, STALLED: loop.stall_ns})
-        merge(totals, loop.phase_ns)
         return totals
 
     def lost_ns(self) -> int:
@@ -98,17 +87,14 @@ class Partition(NamedTuple):
         if low < span.loop_ns:
             yield from self._init_stretches(span.loop_ns)
         loop = span.attempt.loop
-        tail_ns = span.loop_ns
-        if loop is not None:
-            tail_ns = loop.prev_ns
-            for row in self._rows(loop, span.loop_ns, low):
-                yield from row.stretches(number, self.threshold)
-        yield from self._tail(tail_ns)
-
-    def _rows(self, loop: Loop, loop_ns: int, low: int) -> Iterator[Row]:
+        if loop is None:
+            yield from self._tail(span.loop_ns)
+            return
         if low < loop.first_ns:
-            yield self._first_row(loop, loop_ns)
-        yield from loop.rows(low)
+            yield from self._first_row(loop, span.loop_ns).stretches(number, self.threshold)
+        for row in loop.rows(low):
+            yield from row.stretches(number, self.threshold)
+        yield from self._tail(loop.prev_ns)
 
     def _first_row(self, loop: Loop, loop_ns: int) -> Row:
         leader = self.span.attempt.leader
@@ -159,19 +145,25 @@ class Partition(NamedTuple):
     def _tail_pieces(self, since_ns: int) -> list[Piece]:
         """After the last report: phases of the followed rank, and what is left between them."""
         attempt, follow = self.span.attempt, self.span.attempt.follow_rank()
-        phases = attempt.ranks[follow].loop_phases() if follow is not None else ()
-        return pieces_between(since_ns, self.span.end_ns, _begun_since(since_ns, phases))
+        if follow is None:
+            return pieces_between(since_ns, self.span.end_ns, ())
+        phases = attempt.ranks[follow].loop_phases()
+        if attempt.loop is None:
+            phases = _begun_since(since_ns, phases)
+        return pieces_between(since_ns, self.span.end_ns, phases)
 
     def _tail_component(self, length_ns: int) -> str:
-        span, loop = self.span, self.span.attempt.loop
-        if span.outcome == SUCCEEDED:
+        if self.span.outcome == SUCCEEDED:
             return SHUTDOWN
         if length_ns > self.stall_limit_ns():
             return STALLED
-        position = self.begin_step if loop is None else loop.step
-        if self.threshold is not None and position is not None and self.threshold <= position and span.failed:
-            return UNSAVED_TRAINING
-        return TRAINING
+        lost = self.threshold is not None and self.threshold <= self._last_step()
+        return UNSAVED_TRAINING if lost and self.span.failed else TRAINING
+
+    def _last_step(self) -> int:
+        """The step of the last report, else the one that the attempt began at."""
+        loop = self.span.attempt.loop
+        return self.begin_step or 0 if loop is None else loop.step
 
     def stall_limit_ns(self) -> int:
         """How long a silence in the loop may be before it is a stall."""

@@ -38,12 +38,18 @@ class PhaseLog:
     Closed phases are only ever appended, so a mark is a length and going back is a cut.
     """
 
-    __slots__ = ("closed", "opened", "stacks")
+    __slots__ = ("base", "closed", "opened", "stacks")
 
-    def __init__(self) -> None:
+    def __init__(self, before: PhaseLog | None = None, track: str = MAIN) -> None:
+        """Start empty, or with what `before` has open on a track."""
         self.closed: list[Phase] = []
         self.stacks: dict[str, tuple[Phase, ...]] = {}
         self.opened = 0
+        if before is not None:
+            self.stacks[track] = before.stacks.get(track, ())
+            self.opened = before.opened
+        self.base = self.opened
+        """Phases with an `order` below this were opened before the log began."""
 
     def begin(self, at_ns: int, phase: str, track: str) -> None:
         """Open a phase inside whatever is open on its track."""
@@ -51,24 +57,31 @@ class PhaseLog:
         self.stacks[track] = (*stack, Phase(at_ns, self.opened, None, phase, track))
         self.opened += 1
 
-    def end(self, at_ns: int, phase: str, track: str) -> None:
+    def end(self, at_ns: int, phase: str, track: str) -> list[Phase]:
         """Close the innermost open phase of that name and all that is open inside it.
 
+        Those opened before the log began are given back, innermost first; the others are kept.
         An end without a beginning is ignored.
         """
         stack = self.stacks.get(track, ())
         names = [entry.phase for entry in stack]
         if phase not in names:
-            return
+            return []
         depth = len(names) - 1 - names[::-1].index(phase)
-        self.closed.extend(entry._replace(end_ns=at_ns) for entry in reversed(stack[depth:]))
+        closed = [entry._replace(end_ns=at_ns) for entry in reversed(stack[depth:])]
         self.stacks[track] = stack[:depth]
+        self.closed.extend(entry for entry in closed if entry.order >= self.base)
+        return [entry for entry in closed if entry.order < self.base]
 
     def open(self, track: str | None = None) -> Iterator[Phase]:
-        """Phases still open, outermost first on each track."""
+        """Phases opened since the log began and still open, outermost first on each track."""
         for name, stack in self.stacks.items():
             if track is None or name == track:
-                yield from stack
+                yield from (entry for entry in stack if entry.order >= self.base)
+
+    def is_empty(self) -> bool:
+        """Whether no phase was opened or closed since the log began."""
+        return self.opened == self.base and not self.closed
 
     def first_begin_ns(self) -> int | None:
         """When the first phase of any kind began."""

@@ -43,24 +43,24 @@ class Rank:
         elif track == MAIN:
             self.since_report.begin(at_ns, phase, track)
 
-    def end_phase(self, at_ns: int, phase: str, track: str) -> None:
-        """A phase ends."""
-        (self.since_report or self.starting).end(at_ns, phase, track)
+    def end_phase(self, at_ns: int, phase: str, track: str) -> list[Phase]:
+        """A phase ends; gives back those that end and had begun before the last report."""
+        if self.since_report is None:
+            return self.starting.end(at_ns, phase, track)
+        return self.since_report.end(at_ns, phase, track) if track == MAIN else []
 
     def reported(self, at_ns: int) -> None:
-        """A report closes every phase that this rank had begun in the loop."""
-        if self.first_report_ns is None:
+        """A report closes every phase that this rank had begun, unless its end comes later."""
+        if self.since_report is None:
             self.first_report_ns = at_ns
-            self.since_report = PhaseLog()
-        elif self.since_report is not None and self.since_report.opened:
-            self.since_report = PhaseLog()
+            self.since_report = PhaseLog(self.starting)
+        elif not self.since_report.is_empty():
+            self.since_report = PhaseLog(self.since_report)
 
     def loop_phases(self) -> Sequence[Phase]:
         """Phases since the last report, or all of them where there was none."""
         log = self.starting if self.since_report is None else self.since_report
-        if not log.opened:
-            return ()
-        return [*log.closed, *log.open()]
+        return () if log.is_empty() else [*log.closed, *log.open()]
 
     def begun_ns(self) -> int | None:
         """When this rank had begun to train: its first batch, or its first step compiled.

@@ -1,0 +1,112 @@
+"""Where the rules leave a choice, the one that was made: each case in a few events."""
+
+from __future__ import annotations
+
+import pytest
+
+from ett_core import events as ev
+from ett_core.accounting import JobFold
+
+EPOCH = 1_764_000_000.0
+
+
+class Story:
+    """Events of one job, written down in a few words."""
+
+    def __init__(self):
+        self.events = []
+
+    def say(self, kind, at, *, attempt=0, rank=0, **fields):
+        writer = f"{attempt}:{rank}"
+        seq = sum(event.writer == writer for event in self.events)
+        self.events.append(
+            kind(job_id="j", writer=writer, seq=seq, attempt=attempt, rank=rank, time=EPOCH + at, **fields)
+        )
+
+    def begin(self, at, loop_at, **where):
+        self.say(ev.AttemptStart, at, **where)
+        self.say(ev.FirstBatch, loop_at, **where)
+
+    def report(self, at, step, steps, **more):
+        self.say(ev.Progress, at, step=step, steps=steps, **more)
+
+    def account(self, now):
+        fold = JobFold("j")
+        fold.add(self.events)
+        return fold.account(EPOCH + now)
+
+
+def test_a_long_phase_owns_its_time_although_reports_came_inside_it():
+    story = Story()
+    story.begin(0, 0)
+    story.report(10, 5, 5)
+    story.say(ev.PhaseBegin, 10, phase="evaluation")
+    story.report(15, 5, 0)
+    story.report(20, 5, 0, data_wait_s=3.0)
+    before_its_end = story.account(22).components
+    story.say(ev.PhaseEnd, 24, phase="evaluation")
+    story.report(30, 10, 5)
+    assert before_its_end == pytest.approx({"training": 14.0, "data_wait": 3.0, "evaluation": 5.0})
+    assert story.account(30).components == pytest.approx({"training": 16.0, "evaluation": 14.0})
+
+
+def test_a_job_that_is_taken_up_again_after_its_end_goes_on():
+    story = Story()
+    story.begin(0, 0)
+    story.report(10, 5, 5)
+    story.say(ev.JobEnd, 12, status="succeeded")
+    story.begin(30, 35, attempt=1)
+    story.report(45, 10, 5, attempt=1)
+    account = story.account(50)
+    assert (account.state, account.finished) == ("training", False)
+    assert account.components == pytest.approx(
+        {"training": 25.0, "shutdown": 2.0, "other": 18.0, "start.process_start": 5.0}
+    )
+
+
+def test_a_success_that_training_outlived_is_one_of_a_rank():
+    story = Story()
+    story.begin(0, 0)
+    story.begin(0, 0, rank=1)
+    story.report(10, 5, 5)
+    story.say(ev.AttemptEnd, 12, rank=1, status="succeeded")
+    story.report(20, 10, 5)
+    assert story.account(21).state == "succeeded"
+    story.report(30, 15, 5)
+    assert story.account(31).state == "training"
+    assert story.account(31).components == pytest.approx({"training": 31.0})
+
+
+def test_what_an_orphan_reports_after_the_next_start_counts_for_nothing():
+    story = Story()
+    story.begin(0, 0)
+    story.report(10, 5, 5)
+    story.report(26, 20, 15, data_wait_s=16.0)
+    story.begin(20, 25, attempt=1)
+    story.report(35, 10, 5, attempt=1)
+    assert story.account(35).components == pytest.approx({"training": 30.0, "recover.process_start": 5.0})
+
+
+def test_several_failures_share_what_they_lost():
+    story = Story()
+    story.begin(0, 0)
+    story.report(30, 10, 10)
+    story.say(ev.Failure, 30)
+    story.say(ev.AttemptStart, 40, attempt=1, resumed_step=8)
+    story.say(ev.FirstBatch, 40, attempt=1)
+    story.report(49, 11, 3, attempt=1)
+    story.say(ev.Failure, 49, attempt=1)
+    story.say(ev.AttemptStart, 60, attempt=2, resumed_step=4)
+    account = story.account(60)
+    assert [failure.unsaved_s for failure in account.failures] == pytest.approx([6.0, 21.0])
+    assert account.components["unsaved_training"] == pytest.approx(27.0)
+
+
+def test_exposure_is_what_a_failure_now_would_take():
+    story = Story()
+    story.begin(0, 0)
+    story.report(10, 5, 5)
+    assert story.account(12).unsaved_exposure_s is None
+    story.say(ev.CheckpointDurable, 12, step=5)
+    story.report(20, 10, 5)
+    assert story.account(23).unsaved_exposure_s == pytest.approx(13.0)
