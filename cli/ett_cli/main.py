@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -30,16 +31,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0 if not words else 2
     try:
-        command = importlib.import_module(f"ett_cli.commands.{name}")
+        return _run(name, words[1:])
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("ett_"):
             raise
         print(f"ett {name}: needs the package {error.name!r}, which is not installed here.", file=sys.stderr)
         print("Install with: pip install 'ettwatch[all]'", file=sys.stderr)
         return 1
-    subparser = argparse.ArgumentParser(prog=f"ett {name}", description=COMMANDS[name])
-    command.add_arguments(subparser)
-    status: int = command.run(subparser.parse_args(words[1:]))
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has left; flush at exit to nowhere
+        return 1
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    command = importlib.import_module(f"ett_cli.commands.{name}")
+    parser = argparse.ArgumentParser(prog=f"ett {name}", description=COMMANDS[name])
+    command.add_arguments(parser)
+    status: int = command.run(parser.parse_args(words))
+    sys.stdout.flush()
     return status
 
 

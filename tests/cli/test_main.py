@@ -50,3 +50,30 @@ def test_a_light_command_loads_neither_the_service_nor_the_app_nor_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_missing_package_is_named_in_one_sentence_with_what_to_install():
+    code = (
+        "import sys; sys.modules['sqlalchemy'] = None; from ett_cli.main import main; "
+        "sys.exit(main(['exporter', '--port', '0']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ett exporter: needs the package 'sqlalchemy'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path):
+    journal = tmp_path / "j.jsonl"
+    journal.write_text(
+        "".join(
+            f'{{"v":1,"job_id":"job-{n}","writer":"w{n}","seq":0,"attempt":0,"rank":0,"time":1.7e9,'
+            '"kind":"heartbeat"}\n'
+            for n in range(300)
+        )
+    )
+    ett = f"{sys.executable} -c 'from ett_cli.main import main; main()' account"
+    done = subprocess.run(
+        ["bash", "-c", f"{ett} {journal} --json | head -1"], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("{\n", "")
