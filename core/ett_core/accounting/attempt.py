@@ -148,6 +148,8 @@ class Attempt:
         self.last_ns = at_ns
         if self.first_ns is None:
             self.first_ns = at_ns
+        if type(event) not in _FRAMING:
+            return
         if isinstance(event, AttemptStart):
             if self._first_bad_ns is None or at_ns <= self._first_bad_ns:
                 self._started(at_ns, event)
@@ -384,6 +386,7 @@ class Attempt:
             self.ranks[number] = rank
 
 
+_FRAMING = frozenset({AttemptStart, AttemptEnd, Failure})
 _HANDLERS: Mapping[type[Event], Callable[[Any, int, Any], None]] = {
     AttemptStart: Attempt._on_start,  # noqa: SLF001 - the table belongs to the class
     PhaseBegin: Attempt._on_phase_begin,  # noqa: SLF001

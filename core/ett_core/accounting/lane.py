@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ett_core.accounting.account import nanoseconds
 from ett_core.accounting.attempt import Attempt, AttemptMark
@@ -22,13 +22,8 @@ MARK_EVERY = 64
 TRIM_AT = 4096
 
 
-class Key(NamedTuple):
-    """The place of an event among those of its attempt."""
-
-    at_ns: int
-    rank: int
-    writer: str
-    seq: int
+Key: TypeAlias = tuple[int, int, str, int]
+"""The place of an event among those of its attempt: time in ns, rank, writer, sequence number."""
 
 
 class _Mark(NamedTuple):
@@ -63,7 +58,7 @@ class Lane:
 
     def add(self, at_ns: int, event: Event) -> None:
         """Put an event in its place and fold it if that is the end."""
-        key = Key(at_ns, event.rank, event.writer, event.seq)
+        key = (at_ns, event.rank, event.writer, event.seq)
         self._note_presence(at_ns, event)
         if self.stale:
             return
@@ -107,7 +102,7 @@ class Lane:
 
     def holds(self, at_ns: int, event: Event) -> bool:
         """Whether this very event is among those still held in order."""
-        place = bisect_left(self._keys, Key(at_ns, event.rank, event.writer, event.seq))
+        place = bisect_left(self._keys, (at_ns, event.rank, event.writer, event.seq))
         return place < len(self._events) and self._events[place] == event
 
     def settle(self) -> None:
@@ -119,22 +114,24 @@ class Lane:
             if self.stale:
                 return
         first = self._consumed - self._dropped
-        splits, parts, cuts = self._splits, self.parts, self._cuts
         due = self._marks[-1].consumed + MARK_EVERY
-        for place in range(first, len(self._keys)):
-            at_ns = self._keys[place].at_ns
-            part = bisect_right(splits, at_ns) if splits else 0
-            while len(parts) <= part:
-                parts.append(Attempt(self.number, self._settings))
-            cut_ns = cuts.get(part)
-            if cut_ns is None or at_ns <= cut_ns:
-                parts[part].consume(at_ns, self._events[place])
-            else:
-                parts[part].consume_late(at_ns, self._events[place])
+        for key, event in zip(self._keys[first:], self._events[first:], strict=True):
+            self._consume(key[0], event)
             self._consumed += 1
             if self._consumed >= due:
-                self._marks.append(_Mark(self._consumed, len(parts), parts[-1].mark()))
-                due = self._consumed + MARK_EVERY + 4 * len(parts[-1].ranks)
+                last = self.parts[-1]
+                self._marks.append(_Mark(self._consumed, len(self.parts), last.mark()))
+                due = self._consumed + MARK_EVERY + 4 * len(last.ranks)
+
+    def _consume(self, at_ns: int, event: Event) -> None:
+        part = bisect_right(self._splits, at_ns) if self._splits else 0
+        while len(self.parts) <= part:
+            self.parts.append(Attempt(self.number, self._settings))
+        cut_ns = self._cuts.get(part)
+        if cut_ns is None or at_ns <= cut_ns:
+            self.parts[part].consume(at_ns, event)
+        else:
+            self.parts[part].consume_late(at_ns, event)
 
     def cut(self, part: int, at_ns: int | None) -> bool:
         """Set from when on the next attempt, or the end of the job, has silenced a part.
@@ -148,10 +145,10 @@ class Lane:
         moment = min(at for at in (before, at_ns) if at is not None)
         if part >= len(self.parts) or self.parts[part].last_ns <= moment:
             return False
-        if self._dropped and moment < self._keys[0].at_ns:
+        if self._dropped and moment < self._keys[0][0]:
             self.stale = True
         else:
-            self._rewind(self._dropped + bisect_left(self._keys, Key(moment, -1, "", -1)))
+            self._rewind(self._dropped + bisect_left(self._keys, (moment, -1, "", -1)))
         return True
 
     def _divide(self) -> None:
@@ -160,7 +157,7 @@ class Lane:
         if splits == self._splits:
             return
         changed = min(set(splits) ^ set(self._splits))
-        place = bisect_left(self._keys, Key(changed, -1, "", -1))
+        place = bisect_left(self._keys, (changed, -1, "", -1))
         if place == 0 and self._dropped:
             self.stale = True
             return
@@ -181,7 +178,7 @@ class Lane:
 
     def _trim(self) -> None:
         """Let go of events before the late window, and of the marks that they needed."""
-        horizon = Key(self._keys[-1].at_ns - self._window_ns, -1, "", -1)
+        horizon = (self._keys[-1][0] - self._window_ns, -1, "", -1)
         settled = self._dropped + bisect_left(self._keys, horizon)
         keep = max((i for i, m in enumerate(self._marks) if m.consumed <= settled), default=0)
         drop = self._marks[keep].consumed - self._dropped
@@ -191,14 +188,14 @@ class Lane:
 
     def refold(self, placed: Iterable[tuple[int, Event]]) -> None:
         """Fold the lane anew from all its events, in any order, each once, with their times."""
-        ordered = sorted((Key(at, e.rank, e.writer, e.seq), e) for at, e in placed)
+        ordered = sorted(((at, e.rank, e.writer, e.seq), e) for at, e in placed)
         self._presence = {}
         self._reset()
         for key, event in ordered:
-            self._note_presence(key.at_ns, event)
+            self._note_presence(key[0], event)
         self._splits = division_moments(self._lowest_writers()) if self._divided else []
         for key, event in ordered:
-            self.add(key.at_ns, event)
+            self.add(key[0], event)
         self.settle()
 
 
