@@ -20,6 +20,7 @@ from ett_trainer_hooks import crash
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.facts import FactRecorder
 from ett_trainer_hooks.guard import Guard, hook
+from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.journal import Journal, NullJournal, journal_path
 from ett_trainer_hooks.spans import PhaseSpan, SaveSpan, describe
@@ -76,8 +77,11 @@ class Recorder(FactRecorder):
         """The recorder of this process, started; off where the environment does not ask for it.
 
         Off without `ETT_JOB_ID` or `ETT_JOURNAL_DIR`, with `ETT_DISABLED=1`, or (with one
-        warning) where a setting cannot be understood.
+        warning) where a setting cannot be understood. Where this process was observed
+        automatically so far, that ends, and its recorder goes on as the program's own.
         """
+        if (running := PROCESS.take()) is not None:
+            return running
         guard = Guard()
         recorder = None
         if is_wanted(environ):

@@ -1,0 +1,40 @@
+"""Who records this process: the program's own recorder, or the automatic part until there is one.
+
+One process, one `PROCESS`. The program's recorder always wins: from the moment it asks, the
+automatic part is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ett_trainer_hooks.recorder import Recorder
+
+
+class Handover:
+    """Holds at most one offer of an automatic part, until the program takes it."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._give: Callable[[], Recorder | None] | None = None
+
+    def offer(self, give: Callable[[], Recorder | None]) -> bool:
+        """Record until the program takes over with `give`; False where it has its own recorder already.
+
+        `give` silences the automatic part and returns the recorder that has spoken for this process,
+        None where nothing was said yet.
+        """
+        if not self._taken:
+            self._give = give
+        return not self._taken
+
+    def take(self) -> Recorder | None:
+        """The program records by itself from now on; the recorder that it goes on with, if there is one."""
+        self._taken = True
+        give, self._give = self._give, None
+        return None if give is None else give()
+
+
+PROCESS = Handover()
