@@ -1,0 +1,162 @@
+"""Puts the seams in place as torch's modules are imported; called once, before the first of them.
+
+Each seam is a public function or hook of torch; one that a torch lacks is left out and said once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+from functools import partial, wraps
+from threading import get_ident
+from types import ModuleType
+from typing import Any
+
+from ett_trainer_hooks.auto import saving, torch_private
+from ett_trainer_hooks.auto.compiling import Compilations
+from ett_trainer_hooks.auto.imports import Action, AfterImport
+from ett_trainer_hooks.auto.recorder import AutomaticRecorder
+from ett_trainer_hooks.auto.watch import Watch
+from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.handover import PROCESS
+
+Function = Callable[..., Any]
+Wrapper = Callable[[Watch, Function], Function]
+
+
+def install() -> Watch | None:
+    """Observe this process from now on; None where the program has a recorder of its own."""
+    watch = Watch(AutomaticRecorder())
+    if not PROCESS.offer(watch.stand_back):
+        watch.stand_back()
+        return None
+    guard = watch.recorder.guard
+    AfterImport({name: protected(guard, action) for name, action in seams(watch).items()})
+    os.register_at_fork(after_in_child=watch.forked)
+    atexit.register(watch.finish)
+    sys.exit = watch.noting_exit(sys.exit)
+    return watch
+
+
+def seams(watch: Watch) -> dict[str, Action]:
+    """What to do with each module of torch."""
+    together, apart = saving.saving_together, saving.saving_asynchronously
+    return {
+        "torch.optim.optimizer": partial(follow_optimizers, watch),
+        "torch.utils.data.dataloader": partial(follow_loaders, watch),
+        "torch.serialization": wrapping(watch, save=saving.saving, load=saving.loading),
+        "torch.distributed.distributed_c10d": wrapping(watch, init_process_group=joining),
+        "torch.distributed.checkpoint.state_dict_saver": wrapping(watch, save=together, async_save=apart),
+        "torch.distributed.checkpoint.state_dict_loader": wrapping(watch, load=saving.loading_together),
+        "torch._dynamo.callback": partial(follow_compilations, watch),
+    }
+
+
+def protected(guard: Guard, action: Action) -> Action:
+    """The action, whose faults cost what it would have seen and nothing else."""
+
+    def act(module: ModuleType) -> None:
+        guard.call(action, module)
+
+    return act
+
+
+def wrapping(watch: Watch, **wrappers: Wrapper) -> Action:
+    """An action that puts a wrapper around functions of a module, before anybody took them from it."""
+
+    def act(module: Any) -> None:  # noqa: ANN401 - a module of torch
+        for name, wrapper in wrappers.items():
+            if callable(function := getattr(module, name, None)):
+                setattr(module, name, wrapper(watch, function))
+
+    return act
+
+
+def joining(watch: Watch, join: Function) -> Function:
+    """`init_process_group`: a phase; whoever joins is a rank."""
+
+    @wraps(join)
+    def observed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as torch's
+        if not watch.here:
+            return join(*args, **kwargs)
+        if "RANK" in os.environ:
+            watch.rank()
+        with watch.whole(), watch.phase("process_group"):
+            result = join(*args, **kwargs)
+        watch.recorder.guard.call(_joined, watch)
+        return result
+
+    return observed
+
+
+def _joined(watch: Watch) -> None:
+    distributed = sys.modules["torch.distributed"]
+    watch.rank(distributed.get_rank(), distributed.get_world_size())
+
+
+def follow_optimizers(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torch.optim.optimizer
+    """Steps by torch's hook for all optimizers; the making of one by its constructor."""
+    guard = watch.recorder.guard
+    kind = module.Optimizer
+    make = kind.__init__
+
+    @wraps(make)
+    def made(self: object, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as torch's
+        make(self, *args, **kwargs)
+        guard.call(watch.optimizer_made, self)
+
+    kind.__init__ = made
+
+    def stepped(optimizer: object, _args: object, _kwargs: object) -> None:
+        guard.call(watch.stepped, optimizer)
+
+    module.register_optimizer_step_post_hook(stepped)
+
+
+def follow_loaders(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torch.utils.data.dataloader
+    """Waits for batches, by the iterators of a DataLoader."""
+    guard, passes, monotonic = watch.recorder.guard, watch.passes, watch.recorder.monotonic
+    start = module.DataLoader.__iter__
+    iterators = torch_private.iterator_class(module)
+    if iterators is None:
+        guard.say_once("loader", "this torch's DataLoader is not known; waits for data are not seen")
+        return
+    take = iterators.__next__
+
+    @wraps(start)
+    def started(self: object) -> Any:  # noqa: ANN401 - an iterator of torch
+        if not watch.here:
+            return start(self)
+        asked_s = monotonic()
+        with watch.whole():
+            iterator = start(self)
+        guard.call(passes.started, iterator, asked_s, monotonic())
+        return iterator
+
+    @wraps(take)
+    def taken(self: Any) -> Any:  # noqa: ANN401 - an iterator and a batch of torch
+        if not watch.on or watch.inside or get_ident() != watch.thread:
+            return take(self)
+        asked_s = monotonic()
+        watch.inside = True
+        try:
+            batch = take(self)
+        except StopIteration:
+            guard.call(passes.exhausted, self, asked_s, monotonic())
+            raise
+        finally:
+            watch.inside = False
+        guard.call(passes.delivered, self, asked_s, monotonic())
+        return batch
+
+    module.DataLoader.__iter__ = started
+    iterators.__next__ = taken
+
+
+def follow_compilations(watch: Watch, module: object) -> None:
+    """Compilations, by the callbacks of dynamo."""
+    compilations = Compilations(watch)
+    if not torch_private.follow_compilations(module, compilations.begin, compilations.end):
+        watch.recorder.guard.say_once("compile", "this torch tells of no compilations")

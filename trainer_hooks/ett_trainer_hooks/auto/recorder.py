@@ -1,0 +1,120 @@
+"""The recorder of a program that does not know of it: what it sees first, it says afterwards.
+
+Used by the thread that trains. Until `declare` everything is held in memory, so a process that
+turns out to be no rank leaves no trace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ett_core import events
+from ett_trainer_hooks import crash
+from ett_trainer_hooks.auto.held import HeldJournal
+from ett_trainer_hooks.guard import hook
+from ett_trainer_hooks.identity import Identity, identity_from_env
+from ett_trainer_hooks.journal import Journal, journal_path
+from ett_trainer_hooks.recorder import OTHERS_REPORT_EVERY_S, Recorder
+from ett_trainer_hooks.spans import PhaseSpan
+from ett_trainer_hooks.versions import installed_versions
+
+EARLY_LIMIT = 1000
+
+
+class AutomaticRecorder(Recorder):
+    """A recorder that can tell a phase, and the beginning of the loop, when they are past."""
+
+    def __init__(self) -> None:
+        self._held = HeldJournal()
+        super().__init__(identity=Identity(job_id="-", writer="-"), journal=self._held)
+        self.monotonic = self._clock.monotonic
+        self.declared = False
+        self.failed = False
+        self.away_s = 0.0
+        """Seconds of this thread in phases of its own so far."""
+        self._early: list[tuple[float, float]] = []
+
+    @property
+    def begun(self) -> bool:
+        """The loop has begun."""
+        return self._begun
+
+    @hook
+    def declare(self, environ: Mapping[str, str], *, rank: int | None = None, world_size: int = 0) -> None:
+        """This process is a rank; `rank` and `world_size` where the environment does not say them."""
+        if self.declared:
+            return
+        who = identity_from_env(environ)
+        if rank is not None:
+            who = msgspec.structs.replace(who, rank=rank, world_size=world_size)
+        self.declared = True
+        self.identity = who
+        if who.rank != 0:
+            self._every_s = max(self._every_s, OTHERS_REPORT_EVERY_S)
+        path = journal_path(Path(environ["ETT_JOURNAL_DIR"]), who.writer, os.getpid())
+        journal = Journal(path, who, clock=self._clock, guard=self.guard)
+        self._journal = journal
+        self.start(versions=installed_versions())
+        self._held.pour(journal)
+        crash.install(self)
+
+    def forget(self) -> None:
+        """What was held is of the parent of this process."""
+        self._held.forget()
+
+    @hook
+    def loop_began(self, first_s: float, asked_s: float | None, resumed_step: int | None) -> None:
+        """The batch that came at `first_s`, asked for at `asked_s`, was the first of training.
+
+        The times are monotonic; `asked_s` is None where nobody saw the batch come.
+        """
+        if asked_s is not None:
+            self._tell("data_warmup", asked_s, first_s)
+        if resumed_step is not None:
+            self.resumed(resumed_step)
+        self._announce_loop(first_s)
+        self._meter.begin(first_s)
+        for began_s, ended_s in self._early:
+            if began_s >= first_s:
+                self._meter.away(ended_s - began_s)
+        self._early.clear()
+
+    @hook
+    def past_phase(self, name: str, began_s: float, ended_s: float, *, inside_s: float = 0.0) -> None:
+        """What this thread did between two moments has a name; `inside_s` of it are told already."""
+        self._tell(name, began_s, ended_s)
+        self._went_by(began_s + inside_s, ended_s)
+        self._meter.away(ended_s - began_s - inside_s)
+
+    @hook
+    def failure(
+        self,
+        error: BaseException | None = None,
+        *,
+        message: str | None = None,
+        signal: int | None = None,
+        exit_code: int | None = None,
+    ) -> None:
+        """Something ended this rank; its end is not called a success any more."""
+        self.failed = True
+        super().failure(error, message=message, signal=signal, exit_code=exit_code)
+
+    def _tell(self, name: str, began_s: float, ended_s: float) -> None:
+        began, ended = self._clock.wall_at(began_s), self._clock.wall_at(ended_s)
+        self._emit(events.PhaseBegin, at=began, phase=name, track="main")
+        self._emit(events.PhaseEnd, at=ended, phase=name, track="main")
+
+    def _phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float:
+        seconds = super()._phase_ended(span, began_s, error)
+        if span.track == "main" and self._main_depth == 0:
+            self._went_by(began_s, began_s + seconds)
+        return seconds
+
+    def _went_by(self, began_s: float, ended_s: float) -> None:
+        self.away_s += ended_s - began_s
+        if not self._begun and len(self._early) < EARLY_LIMIT:
+            self._early.append((began_s, ended_s))
