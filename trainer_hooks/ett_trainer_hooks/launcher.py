@@ -22,6 +22,7 @@ from typing import BinaryIO
 import msgspec
 
 from ett_core.events import LAUNCHER_RANK
+from ett_trainer_hooks.auto import observed
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.follow import Tail, copy
 from ett_trainer_hooks.guard import Guard
@@ -80,14 +81,15 @@ class LaunchSettings:
             poster(self.exporter_url)
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The environment of the command: what surrounds the launcher, and the job."""
+        """The environment of the command: what surrounds the launcher, the job, automatic observation."""
         ours = {
             "ETT_JOB_ID": sanitised_job_id(self.job_id),
             "ETT_JOURNAL_DIR": str(self.journal_dir.absolute()),
         }
         if self.exporter_url is not None:
             ours["ETT_EXPORTER_URL"] = self.exporter_url
-        return {**environ, **ours, **{label_variable(name): text for name, text in self.labels.items()}}
+        labels = {label_variable(name): text for name, text in self.labels.items()}
+        return observed({**environ, **ours, **labels})
 
 
 class Stop:

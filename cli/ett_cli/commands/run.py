@@ -15,8 +15,9 @@ from pathlib import Path
 
 EPILOG = """\
 The command's output passes through, its exit status is returned (128 + n where signal n ended
-it). Recorders in the command find the job by ETT_JOB_ID and ETT_JOURNAL_DIR. Killing this
-launcher does not stop the command.
+it). Recorders in the command find the job by ETT_JOB_ID and ETT_JOURNAL_DIR; programs without a
+recorder are observed through torch (not with ETT_AUTO=0). Killing this launcher does not stop the
+command. At the end one sentence says what took most of the time and what to do about it.
 """
 CANNOT_RUN = 126
 NOT_FOUND = 127
@@ -46,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=TEXT",
         help="describe the job: job_name, team, model, cluster, scheduler, ... (repeatable)",
     )
+    parser.add_argument(
+        "--quiet", action="store_true", help="print nothing but the command's output and errors"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
 
 
@@ -66,14 +70,18 @@ def run(arguments: argparse.Namespace) -> int:
             exporter_url=arguments.exporter or os.environ.get("ETT_EXPORTER_URL") or None,
             labels=dict(arguments.label),
         )
-        _say(f"job {job_id}, events in {directory}")
-        return launch(settings, say=_say)
+        say = _say_nothing if arguments.quiet else _say
+        say(f"job {job_id}, events in {directory}")
+        status = launch(settings, say=say)
     except ValueError as error:
         return _complain(str(error), 2)
     except FileNotFoundError as error:
         return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND)
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}", CANNOT_RUN)
+    if not arguments.quiet:
+        say(last_sentence(directory, job_id, time.time()))
+    return status
 
 
 def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
@@ -81,6 +89,22 @@ def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
     if slurm := environ.get("SLURM_JOB_ID"):
         return f"slurm-{slurm}"
     return f"{Path(command[0]).name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+def last_sentence(directory: Path, job_id: str, now: float) -> str:
+    """What took most of the time of a job besides training, by the journals of this node, and what to do."""
+    from ett_cli.journals import collector_paused, read_journals
+    from ett_cli.report import largest_loss
+    from ett_core.accounting import JobFold
+    from ett_trainer_hooks.identity import sanitised_job_id
+
+    job = sanitised_job_id(job_id)
+    fold = JobFold(job)
+    with collector_paused():
+        for part in read_journals([str(directory)]):
+            fold.add([event for event in part.events if event.job_id == job])
+    account = fold.account(now)
+    return (largest_loss(account.components) if account else "") or "there is nothing to say about this job"
 
 
 def default_journal_dir(job_id: str, environ: Mapping[str, str]) -> Path:
@@ -102,6 +126,10 @@ def _label(text: str) -> tuple[str, str]:
 
 def _say(text: str) -> None:
     print(f"ett run: {text}", file=sys.stderr, flush=True)
+
+
+def _say_nothing(_text: str) -> None:
+    return
 
 
 def _complain(text: str, status: int) -> int:
