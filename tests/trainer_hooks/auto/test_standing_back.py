@@ -1,0 +1,154 @@
+"""Whom the automatic part leaves alone: other processes, other recorders, other `sitecustomize`s."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from ett_trainer_hooks.auto import SITE
+
+pytestmark = pytest.mark.service("torch")
+
+LOOP = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def loader():
+    return DataLoader(TensorDataset(torch.ones(12, 2)), batch_size=2)
+def step(batch):
+    optimizer.zero_grad(); model(batch[0]).sum().backward(); optimizer.step()
+"""
+TRAIN = LOOP + "for batch in loader(): step(batch)\nprint([p.tolist() for p in model.parameters()])\n"
+
+
+def test_off_means_off(bare, tmp_path):
+    """ETT_AUTO=0 leaves no journal; the program prints what it prints when observed."""
+    path = tmp_path / "train.py"
+    path.write_text(TRAIN)
+    off = bare(sys.executable, str(path), ETT_AUTO="0")
+    assert (off.status, off.events) == (0, [])
+    on = bare(sys.executable, str(path))
+    assert (on.out, on.err) == (off.out, off.err)
+    assert on.of("progress")[-1].step == 6
+
+
+def test_no_module_of_ours_is_there_before_torch(bare, script):
+    """A process that never asks for torch imports nothing of ettwatch."""
+    program = "import sys, json\nprint([name for name in sys.modules if name.startswith(('ett', 'msgspec'))])"
+    ran = bare(sys.executable, script(program))
+    assert (ran.out, ran.err) == ("[]\n", "")
+
+
+def test_a_sitecustomize_of_the_machine_runs_in_its_place(bare, script, tmp_path, environ):
+    """The one that ours hides is run, is the module of that name, and our directory is gone from the path."""
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/sitecustomize.py").write_text("HERE = 'theirs'")
+    parts = [str(SITE), str(tmp_path / "theirs"), environ.get("PYTHONPATH", "")]
+    program = f"import sys, sitecustomize\nprint(sitecustomize.HERE, {str(SITE)!r} in sys.path)"
+    ran = bare(sys.executable, script(program), PYTHONPATH=os.pathsep.join(filter(None, parts)))
+    assert (ran.out, ran.err) == ("theirs False\n", "")
+
+
+@pytest.mark.parametrize("when", ["before torch", "before the optimizer", "in the loop"])
+def test_a_program_with_a_recorder_is_not_counted_twice(bare, script, when):
+    """Whenever it asks for its recorder, one writer speaks and each step is told once."""
+    ask = "\nfrom ett_trainer_hooks import Recorder\nrecorder = Recorder.from_env()\n"
+    use = "for batch in recorder.batches(loader()): step(batch)\nrecorder.close()\n"
+    programs = {
+        "before torch": ask + LOOP + use,
+        "before the optimizer": "import torch" + ask + LOOP + use,
+        "in the loop": LOOP + "for batch in loader(): step(batch)\n" + ask + use,
+    }
+    ran = bare(sys.executable, script(programs[when]))
+    assert ran.status == 0, ran.err
+    assert len({event.writer for event in ran.events}) == 1
+    steps = 12 if when == "in the loop" else 6
+    assert sum(event.steps for event in ran.of("progress")) == steps
+    assert ran.of("progress")[-1].step == steps
+    assert len(ran.of("attempt_end")) == 1
+
+
+def test_what_a_rank_starts_is_no_rank(bare, script):
+    """Neither a forked child nor a program that a rank runs speaks, even where it trains."""
+    child = script(TRAIN)
+    program = (
+        LOOP
+        + "import os, subprocess, sys\n"
+        + f"subprocess.run([sys.executable, {child!r}], check=True)\n"
+        + "pid = os.fork()\n"
+        + "for batch in loader(): step(batch)\n"
+        + "os.waitpid(pid, 0) if pid else os._exit(0)\n"
+    )
+    ran = bare(sys.executable, script(program))
+    assert ran.status == 0, ran.err
+    assert len({event.writer for event in ran.events}) == 1
+    assert sum(event.steps for event in ran.of("progress")) == 6
+
+
+def test_spawned_ranks_are_known_by_their_process_group(bare, script):
+    """Where no variable says the rank, joining the group does; the parent is none."""
+    program = f"""
+import os, torch.multiprocessing as mp
+def work(rank):
+    import torch.distributed as dist
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ["PORT"])
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    exec({TRAIN!r}, {{}})
+    dist.destroy_process_group()
+if __name__ == "__main__":
+    import socket
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        os.environ["PORT"] = str(free.getsockname()[1])
+    mp.spawn(work, nprocs=2)
+"""
+    ran = bare(sys.executable, script(program))
+    assert ran.status == 0, ran.err
+    assert ran.ranks == {0, 1}
+    assert {event.world_size for event in ran.of("attempt_start")} == {2}
+    assert [ran.of("progress", rank)[-1].step for rank in (0, 1)] == [6, 6]
+
+
+def test_a_crash_is_told_as_the_recorder_tells_it(bare, script):
+    """The exception, then the end; nothing succeeded."""
+    ran = bare(sys.executable, script(LOOP + "for batch in loader(): step(batch)\nraise ValueError('no')"))
+    assert ran.status == 1
+    assert [event.exception for event in ran.of("failure")] == ["ValueError"]
+    assert [event.status for event in ran.of("attempt_end")] == ["failed"]
+
+
+def test_leaving_with_a_status_is_called_no_success(bare, script):
+    """`sys.exit(3)` passes; how the attempt ended is left to those who know."""
+    ran = bare(sys.executable, script(LOOP + "for batch in loader(): step(batch)\nimport sys; sys.exit(3)"))
+    assert (ran.status, ran.of("attempt_end")) == (3, [])
+    assert ran.of("progress")[-1].step == 6
+
+
+def test_a_file_without_state_is_no_checkpoint(bare, script, tmp_path):
+    """Predictions saved and data loaded have a name of their own; memory is no file at all."""
+    program = (
+        LOOP
+        + f"""
+import io
+for batch in loader(): step(batch)
+torch.save(torch.ones(3), {str(tmp_path / "x.pt")!r})
+torch.load({str(tmp_path / "x.pt")!r})
+torch.save(model.state_dict(), io.BytesIO())
+"""
+    )
+    ran = bare(sys.executable, script(program))
+    assert ran.phases() == ["data_warmup", "torch_save", "torch_load"]
+    assert not ran.of("checkpoint")
+
+
+def test_a_hook_that_fails_changes_nothing_but_one_line(bare, script):
+    """With the journal's directory a file, the program ends as it does alone, with one warning."""
+    alone = bare(sys.executable, script(TRAIN), ETT_AUTO="0")
+    ran = bare(sys.executable, script(TRAIN), ETT_JOURNAL_DIR="/dev/null/nowhere")
+    assert (ran.status, ran.out) == (0, alone.out)
+    assert 1 <= len(ran.err.splitlines()) <= 2
+    assert all(line.startswith("ettwatch: ") for line in ran.err.splitlines())
