@@ -98,7 +98,7 @@ def _joined(watch: Watch) -> None:
 
 def follow_optimizers(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torch.optim.optimizer
     """Steps by torch's hook for all optimizers; the making of one by its constructor."""
-    guard = watch.recorder.guard
+    guard, torch = watch.recorder.guard, sys.modules["torch"]
     kind = module.Optimizer
     make = kind.__init__
 
@@ -110,7 +110,8 @@ def follow_optimizers(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torc
     kind.__init__ = made
 
     def stepped(optimizer: object, _args: object, _kwargs: object) -> None:
-        guard.call(watch.stepped, optimizer)
+        if not torch.compiler.is_compiling():  # a compiled step stays one graph, without us in it
+            guard.call(watch.stepped, optimizer)
 
     module.register_optimizer_step_post_hook(stepped)
 

@@ -83,6 +83,13 @@ class AutomaticRecorder(Recorder):
                 self._meter.away(ended_s - began_s)
         self._early.clear()
 
+    def step_seen(self, wait_s: float) -> None:
+        """A step is complete, `wait_s` of it was waiting; called under the guard, many times a second."""
+        now_s = self.monotonic()
+        self._meter.finish(now_s, samples=0.0, wait_s=wait_s)
+        if now_s >= self._due_s:
+            self._report()
+
     @hook
     def past_phase(self, name: str, began_s: float, ended_s: float, *, inside_s: float = 0.0) -> None:
         """What this thread did between two moments has a name; `inside_s` of it are told already."""

@@ -82,17 +82,18 @@ class Watch:
         """An optimizer stepped. Several ones of one batch are one step, one that repeats begins the next."""
         if not self.on or get_ident() != self.thread:
             return
-        key, batches = id(optimizer), self.passes.batches
-        if self._cycle and key not in self._cycle and batches == self._batches:
-            if len(self._cycle) < CYCLE_LIMIT:
-                self._cycle.add(key)
+        key, batches, cycle = id(optimizer), self.passes.batches, self._cycle
+        if cycle and key not in cycle and batches == self._batches:
+            if len(cycle) < CYCLE_LIMIT:
+                cycle.add(key)
             return
-        self._cycle = {key}
+        cycle.clear()
+        cycle.add(key)
         self._batches = batches
         if not self.recorder.begun:
             self.recorder.guard.call(self._first_step, optimizer)
         wait_s, self.passes.wait_s = self.passes.wait_s, 0.0
-        self.recorder.step_done(0, wait_s)
+        self.recorder.step_seen(wait_s)
 
     def phase(self, name: str) -> PhaseSpan:
         """A phase of the thread that calls: the main track where it trains, else one of its own."""
