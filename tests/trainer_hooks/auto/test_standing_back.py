@@ -152,3 +152,20 @@ def test_a_hook_that_fails_changes_nothing_but_one_line(bare, script):
     assert (ran.status, ran.out) == (0, alone.out)
     assert 1 <= len(ran.err.splitlines()) <= 2
     assert all(line.startswith("ettwatch: ") for line in ran.err.splitlines())
+
+
+def test_a_compiled_optimizer_compiles_to_the_same_graphs(bare, script):
+    """What torch traces of a step holds nothing of ours; such steps are not seen, and not made up."""
+    program = (
+        LOOP
+        + "compiled = torch.compile(optimizer.step, backend='eager')\n"
+        + "for batch in loader(): model(batch[0]).sum().backward(); compiled()\n"
+        + "from torch._dynamo.utils import counters\n"
+        + "print(counters['stats'], counters['graph_break'], [p.tolist() for p in model.parameters()])\n"
+    )
+    alone = bare(sys.executable, script(program), ETT_AUTO="0")
+    ran = bare(sys.executable, script(program))
+    assert (ran.status, ran.out) == (0, alone.out)
+    assert "get_ident" not in ran.err
+    assert "compile" in ran.phases()
+    assert not ran.of("progress")
