@@ -128,6 +128,38 @@ def test_leaving_with_a_status_is_called_no_success(bare, script):
     assert ran.of("progress")[-1].step == 6
 
 
+def test_evaluations_left_early_are_seen_where_two_loaders_side_by_side_are_none(bare, script):
+    """By `break` between epochs and at the end; batches of two loaders for one step are training."""
+    program = (
+        LOOP
+        + """
+for epoch in range(2):
+    for one, two in zip(loader(), loader()): step(one)
+    for index, batch in enumerate(loader()):
+        if index == 3: break
+        with torch.no_grad(): model(batch[0])
+"""
+    )
+    ran = bare(sys.executable, script(program))
+    assert ran.of("progress")[-1].step == 12
+    assert ran.phases() == ["data_warmup", "evaluation", "evaluation"]
+
+
+def test_a_pass_that_brings_gradients_is_training(bare, script):
+    """One step after a whole pass of accumulation is no evaluation."""
+    program = (
+        LOOP
+        + """
+for epoch in range(3):
+    for batch in loader(): model(batch[0]).sum().backward()
+    optimizer.step()
+"""
+    )
+    ran = bare(sys.executable, script(program))
+    assert ran.of("progress")[-1].step == 3
+    assert "evaluation" not in ran.phases()
+
+
 def test_a_file_without_state_is_no_checkpoint(bare, script, tmp_path):
     """Predictions saved and data loaded have a name of their own; memory is no file at all."""
     program = (

@@ -19,7 +19,7 @@ TWO = 2
 class Pass:
     """One journey over a loader; seconds are monotonic."""
 
-    __slots__ = ("asked_s", "away_s", "batches", "first_s", "gradients", "over", "step", "wait_s")
+    __slots__ = ("asked_s", "away_s", "batches", "first_s", "gradients", "last_s", "over", "step", "wait_s")
 
     def __init__(self, asked_s: float, step: int, away_s: float, gradients: object) -> None:
         self.asked_s = asked_s
@@ -27,6 +27,7 @@ class Pass:
         self.away_s = away_s
         self.gradients = gradients
         self.first_s = asked_s
+        self.last_s = asked_s
         self.wait_s = 0.0
         self.batches = 0
         self.over = False
@@ -62,6 +63,7 @@ class Passes:
         self._waited(now, now_s - asked_s)
         self.batches += 1
         now.batches += 1
+        now.last_s = now_s
         if now.batches == 1:
             now.first_s = now_s
             if not self._recorder.begun:
@@ -77,6 +79,11 @@ class Passes:
             self._current = None
         if ended.batches:
             self._end(ended, now_s)
+
+    def finish(self) -> None:
+        """Nothing follows: a pass that nobody exhausted ended with its last batch, as far as is known."""
+        if self._current is not None and self._current.batches >= TWO:
+            self._end(self._current, self._current.last_s)
 
     def _fresh(self, iterator: Any, asked_s: float) -> Pass:  # noqa: ANN401 - torch's
         recorder = self._recorder

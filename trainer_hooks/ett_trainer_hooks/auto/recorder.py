@@ -94,8 +94,9 @@ class AutomaticRecorder(Recorder):
     def past_phase(self, name: str, began_s: float, ended_s: float, *, inside_s: float = 0.0) -> None:
         """What this thread did between two moments has a name; `inside_s` of it are told already."""
         self._tell(name, began_s, ended_s)
-        self._went_by(began_s + inside_s, ended_s)
-        self._meter.away(ended_s - began_s - inside_s)
+        own_s = max(ended_s - began_s - inside_s, 0.0)
+        self._went_by(ended_s - own_s, ended_s)
+        self._meter.away(own_s)
 
     @hook
     def failure(

@@ -122,7 +122,10 @@ class Watch:
 
     def finish(self) -> None:
         """The interpreter ends: a success where nothing says otherwise."""
-        if self.on and self.recorder.declared and not self.recorder.failed and not self.exit_status:
+        if not self.on or not self.recorder.declared:
+            return
+        self.recorder.guard.call(self.passes.finish)
+        if not self.recorder.failed and not self.exit_status:
             self.recorder.close("succeeded")
 
     def noting_exit(self, leave: Callable[..., Any]) -> Callable[..., Any]:
