@@ -75,18 +75,6 @@ def test_a_bare_torchrun_needs_variables_only(bare, tmp_path):
     assert {"training", "data_wait", "checkpoint_blocking"} <= ran.account().components.keys()
 
 
-def test_a_killed_rank_costs_the_steps_since_the_last_save(ett_run, tmp_path):
-    """The restart resumes from step 20, by the optimizer's own count; about 15 steps of 50 ms are lost."""
-    words = [*DDP, "--max-restarts", "1", str(PROGRAMS / "killed.py"), str(tmp_path / "model.pt")]
-    ran = ett_run(*words)
-    assert ran.status == 0, ran.err
-    account = ran.account()
-    (failure,) = account.failures
-    assert (failure.signal, failure.fallback_step, failure.resume_evidence) == (9, 20, "reported")
-    assert 0.3 < account.components["unsaved_training"] < 3.0
-    assert (account.state, account.step) == ("succeeded", 60)
-
-
 def test_a_trainer_class_counts_optimizer_steps_and_resumes_by_the_optimizers_count(ett_run, tmp_path):
     """Accumulation and two optimizers: one step for four batches; validation is none, the start is read."""
     words = [sys.executable, str(PROGRAMS / "trainer.py"), str(tmp_path / "model.pt")]
