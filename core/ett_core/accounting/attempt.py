@@ -120,7 +120,10 @@ class Attempt:
 
     def consume(self, at_ns: int, event: Event) -> None:
         """Fold the next event, which is not earlier than any before it."""
-        self._frame(at_ns, event)
+        self.version += 1
+        self.last_ns = at_ns
+        if self.first_ns is None or type(event) in _FRAMING:
+            self._frame(at_ns, event)
         if self._over_ns is not None and at_ns > self._over_ns:
             self._hold_back(at_ns, event)
         else:
@@ -131,6 +134,8 @@ class Attempt:
 
         It can tell when the attempt started and how it ended, and nothing else.
         """
+        self.version += 1
+        self.last_ns = at_ns
         self._frame(at_ns, event)
         if not isinstance(event, (AttemptEnd, Failure)):
             return
@@ -140,16 +145,12 @@ class Attempt:
             _HANDLERS[type(event)](self, at_ns, event)
 
     def _frame(self, at_ns: int, event: Event) -> None:
-        """Learn when the attempt began, ended at the earliest, and was last heard of.
+        """Learn when the attempt began and when, at the earliest, it ended.
 
         Its start counts only from what came before its first end, survived or not.
         """
-        self.version += 1
-        self.last_ns = at_ns
         if self.first_ns is None:
             self.first_ns = at_ns
-        if type(event) not in _FRAMING:
-            return
         if isinstance(event, AttemptStart):
             if self._first_bad_ns is None or at_ns <= self._first_bad_ns:
                 self._started(at_ns, event)
@@ -271,14 +272,23 @@ class Attempt:
             return
         rank = self.ranks[event.rank]
         if event.rank == self.leader and self.loop is not None:
-            self.loop.report(at_ns, event, rank.loop_phases())
-        elif self.leader is None or event.rank < self.leader:
+            phases = rank.loop_phases()
+            self.loop.report(at_ns, event, phases)
+            if phases:
+                rank.reported(at_ns)
+        else:
+            self._report_of_another(at_ns, event, rank)
+        self.last_progress_ns = at_ns
+        if self.reached_step is None or event.step > self.reached_step:
+            self.reached_step = event.step
+
+    def _report_of_another(self, at_ns: int, event: Progress, rank: Rank) -> None:
+        """A report of a rank that does not lead, or leads from here on."""
+        if self.leader is None or event.rank < self.leader:
             self.leader = event.rank
             self.loop = Loop(self._settings, at_ns, event)
             self.observed = True
         rank.reported(at_ns)
-        self.last_progress_ns = at_ns
-        self._reached(event.step)
 
     def _on_checkpoint(self, at_ns: int, event: Checkpoint | CheckpointFailed) -> None:
         del event
@@ -287,7 +297,8 @@ class Attempt:
     def _on_durable(self, at_ns: int, event: CheckpointDurable) -> None:
         self._checkpoint_spoken(at_ns)
         self.durable.setdefault(event.step, at_ns)
-        self._reached(event.step)
+        if self.reached_step is None or event.step > self.reached_step:
+            self.reached_step = event.step
 
     def _on_failure(self, at_ns: int, event: Failure) -> None:
         self._may_end(at_ns, event)
@@ -306,10 +317,6 @@ class Attempt:
     def _checkpoint_spoken(self, at_ns: int) -> None:
         if self.checkpoint_spoken_ns is None:
             self.checkpoint_spoken_ns = at_ns
-
-    def _reached(self, step: int) -> None:
-        if self.reached_step is None or step > self.reached_step:
-            self.reached_step = step
 
     # -- asking ------------------------------------------------------------------------------
 

@@ -115,8 +115,12 @@ class Lane:
                 return
         first = self._consumed - self._dropped
         due = self._marks[-1].consumed + MARK_EVERY
+        plain = not self._splits and not self._cuts
+        if plain and not self.parts and self._keys:
+            self.parts.append(Attempt(self.number, self._settings))
+        consume = self.parts[0].consume if plain and self.parts else self._consume
         for key, event in zip(self._keys[first:], self._events[first:], strict=True):
-            self._consume(key[0], event)
+            consume(key[0], event)
             self._consumed += 1
             if self._consumed >= due:
                 last = self.parts[-1]
