@@ -207,3 +207,15 @@ def test_ett_ship_once_sends_a_directory_and_says_so(journals, exporter):
     again = subprocess.run([*words, "--timeout-s", "0.2"], capture_output=True, text=True, check=False)
     assert again.returncode == 1
     assert "not acknowledged" in again.stdout
+
+
+def test_a_disk_that_takes_no_offset_stops_nothing(journals, exporter, shipper):
+    """The acknowledged offset cannot be written: lines are sent again later, and the shipper lives on."""
+    blocked = acked_path(journals / "aa-1.jsonl")
+    blocked.mkdir()
+    assert shipper.ship() > 0
+    assert [text for text in shipper.warnings if "trying again" in text]
+    blocked.rmdir()
+    shipper.ship()
+    assert shipper.unsent_bytes() == 0
+    assert [(event.writer, event.seq) for event in exporter.distinct()] == everything(journals)

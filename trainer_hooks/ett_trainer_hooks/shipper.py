@@ -78,14 +78,25 @@ class Shipper:
         return unsent_bytes(self._directory)
 
     def ship(self) -> float:
-        """Send what there is; returns the seconds to wait before the next call."""
+        """Send what there is; returns the seconds to wait before the next call.
+
+        A journal that cannot be read, or an offset that cannot be written, is tried again later.
+        """
+        try:
+            pause_s = self._ship_all()
+        except OSError as error:
+            self._guard.say_once("disk", f"{self._directory}: {error}; trying again")
+            pause_s = backoff_s(self._failures, self._chance())
+        self._failures = 0 if pause_s is None else self._failures + 1
+        return self._poll_s if pause_s is None else pause_s
+
+    def _ship_all(self) -> float | None:
+        """Send the journals up to their ends; the seconds to wait where nobody takes them now."""
         for journal in journals_in(self._directory):
             pause_s = self._ship_journal(journal)
             if pause_s is not None:
-                self._failures += 1
                 return pause_s
-        self._failures = 0
-        return self._poll_s
+        return None
 
     def _ship_journal(self, journal: Path) -> float | None:
         """Send a journal up to its end; the seconds to wait where nobody takes it now."""

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 SEGMENTS_PATH = "/api/v1/segments"
+LONGEST_WAIT_S = 300.0
+"""Whatever an exporter asks for, a sender comes back after this."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -34,7 +36,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class RejectedLine(msgspec.Struct, frozen=True):
-    """A line (from 0) that no exporter will take, and why."""
+    """A line (from 1) that no exporter will take, and why."""
 
     line: int
     reason: str = ""
@@ -87,8 +89,15 @@ def _headers(sent_at: float) -> dict[str, str]:
 
 
 def _retry_after(text: str | None) -> float | None:
-    """Seconds from a Retry-After header; its date form is not used by an exporter."""
+    """Seconds from a Retry-After header, at most `LONGEST_WAIT_S`.
+
+    Its date form is not used by an exporter.
+
+    >>> _retry_after("2"), _retry_after("inf"), _retry_after("nan"), _retry_after("soon")
+    (2.0, 300.0, None, None)
+    """
     try:
-        return max(float(text), 0.0) if text else None
+        seconds = float(text or "")
     except ValueError:
         return None
+    return min(seconds, LONGEST_WAIT_S) if seconds >= 0 else None
