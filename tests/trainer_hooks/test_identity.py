@@ -67,7 +67,7 @@ def test_labels_hardware_and_allocation_come_from_the_environment():
 @pytest.mark.parametrize(
     ("name", "text"),
     [("RANK", "-1"), ("WORLD_SIZE", "many"), ("ETT_ATTEMPT", "1.5"), ("ETT_ALLOCATED_AT", "soon"),
-     ("ETT_ALLOCATED_AT", "nan"), ("ETT_ACCELERATORS", "²")],
+     ("ETT_ALLOCATED_AT", "nan"), ("ETT_ALLOCATED_AT", "5e9"), ("ETT_ACCELERATORS", "²")],
 )  # fmt: skip
 def test_a_variable_that_is_no_number_is_named(name, text):
     """The message holds the variable and its text."""

@@ -147,6 +147,6 @@ def _seconds(environ: Mapping[str, str], name: str) -> float | None:
         moment = float(text)
     except ValueError:
         moment = -1.0
-    if not 0 < moment < 1e11:  # noqa: PLR2004 - the range of UnixSeconds
+    if not 0 < moment < 4e9:  # noqa: PLR2004 - the range of UnixSeconds
         raise ValueError(f"{name}={text!r} is not a time in Unix seconds")
     return moment
