@@ -276,3 +276,11 @@ def test_a_wrong_interval_is_refused_at_construction():
     """The message names the setting."""
     with pytest.raises(ValueError, match="report_every_s"):
         Recorder(identity=Identity(job_id="j", writer="w"), journal=NullJournal(), report_every_s=0.0)
+
+
+def test_a_very_long_message_is_cut_and_not_lost(bench):
+    """Its line stays below what an exporter takes; the failure itself is always told."""
+    b = bench()
+    b.recorder.failure(message="x" * 100_000)
+    b.recorder.checkpoint_failed(1, "y" * 100_000)
+    assert [len(b.of(kind)[0].message) for kind in ("failure", "checkpoint_failed")] == [4000, 4000]
