@@ -132,7 +132,7 @@ class Supervision:
 
     def _tell_tail(self) -> None:
         if self._lines.last:
-            self._tell_line("\n".join(self._lines.last))
+            self.fact("stderr", "\n".join(self._lines.last))
 
     def _tell_line(self, text: str) -> None:
         self._evidence[self.attempt] += 1
