@@ -40,7 +40,7 @@ def make_app(service: Service) -> Starlette:
             Route("/metrics", api.metrics),
             Route("/healthz", _healthz),
         ],
-        exception_handlers={HTTPException: _http_error},
+        exception_handlers={HTTPException: _http_error, StoreError: _store_error},
     )
 
 
@@ -138,3 +138,7 @@ def _healthz(_request: Request) -> Response:
 def _http_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
     return _json({"error": error.detail}, error.status_code, error.headers)
+
+
+def _store_error(_request: Request, error: Exception) -> Response:
+    return _json({"error": str(error)}, 503, {"Retry-After": str(RETRY_AFTER_S)})

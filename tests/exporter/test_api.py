@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import gzip
 import socket
@@ -12,6 +13,8 @@ import httpx
 import pytest
 
 from ett_core.components import AREAS, COMPONENTS
+from ett_exporter.api import make_app
+from ett_exporter.database import StoreError
 
 JOB_KEYS = {
     "job_id", "job_name", "team", "model", "cluster", "scheduler", "accelerator_type", "accelerators",
@@ -162,3 +165,21 @@ def test_every_key_stands_in_the_documents():
     assert {
         key for key in PAGE_KEYS | {"as_of", "jobs"} if f"`{key}`" not in text and f'"{key}"' not in text
     } == set()
+
+
+def test_a_store_that_cannot_be_read_is_a_clear_answer(service):
+    """Reading fails while a job is shown: the answer is 503 with the reason, not a bare error."""
+    opened = service()
+
+    def broken(*_arguments):
+        raise StoreError("cannot read the database: disk I/O error")
+
+    opened.page = broken
+
+    async def ask():
+        transport = httpx.ASGITransport(make_app(opened))
+        async with httpx.AsyncClient(transport=transport, base_url="http://exporter") as client:
+            return await client.get("/api/v1/jobs/a")
+
+    answer = asyncio.run(ask())
+    assert (answer.status_code, answer.json()) == (503, {"error": "cannot read the database: disk I/O error"})
