@@ -127,6 +127,14 @@ def test_garbage_cannot_spoil_the_sums():
     assert len(fold.compile_s) == len(fold.labels) == details.NAMES_KEPT
 
 
+def test_totals_of_processes_are_bounded(monkeypatch):
+    """Beyond the bound further processes are left out; those that are known go on."""
+    monkeypatch.setattr(details, "REPORTS_KEPT", 3)
+    fold = folded(*(event(ev.Cache, 0, writer=f"w{n}", cache="pgo", hits=1) for n in range(9)))
+    fold.add([event(ev.Cache, 1, writer="w0", cache="pgo", hits=5), event(ev.Cache, 1, cache="pgo", hits=7)])
+    assert fold.caches["pgo"].hits == 5 + 1 + 1
+
+
 CAUSES = {
     "unknown": Facts(),
     "fell silent": Facts(silent=True),
