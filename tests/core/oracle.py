@@ -73,6 +73,7 @@ class Attempt:
 
     said: list[Said]
     counts: list[Said] = field(default_factory=list)
+    silenced: int = NEVER
     start: int = 0
     outcome: str = "running"
     spoke_of_end_at: int = NEVER
@@ -130,8 +131,15 @@ def work_out(events: Sequence[AnyEvent], now: float) -> Job:
     lay_out_starts(job)
     if job.ends and job.ends[-1].at < job.attempts[-1].start:
         job.ends_taken_back = True  # the word that nothing would follow was wrong
+    for attempt, following in zip(job.attempts, job.attempts[1:], strict=False):
+        attempt.silenced = following.start
+    if job.ended is not None:
+        job.attempts[-1].silenced = job.ended.at
     for index in range(len(job.attempts)):
         decide_outcome(job, index)
+        attempt = job.attempts[index]
+        over = min(attempt.spoke_of_end_at, attempt.silenced)
+        attempt.counts = [s for s in attempt.said if s.at <= over]
     lay_out_ends(job)
     for attempt in job.attempts:
         over = min(attempt.end, attempt.spoke_of_end_at)
@@ -267,7 +275,8 @@ def outcome(job: Job, attempt: Attempt, index: int, *, is_last: bool) -> tuple[s
     if bad is not None:
         decided = is_last and bad.kind == "attempt_end" and bad.event.status in BY_DECISION
         return ("decided" if decided else "failed"), bad.at  # (a), (b)
-    good = [s.at for s in of_kind(attempt.said, "attempt_end") if s.event.status == "succeeded"]
+    ends = [s for s in of_kind(attempt.said, "attempt_end") if s.event.status == "succeeded"]
+    good = [s.at for s in ends if not survived(attempt, ends[-1])]  # outlived: of a rank, as in (b)
     if not good and is_last and job.ended is not None and job.ended.event.status == "succeeded":
         good = [job.ended.at]
     if not good and not is_last:
@@ -296,11 +305,12 @@ def earliest_bad_end(attempt: Attempt) -> Said | None:
 
 def survived(attempt: Attempt, bad: Said) -> bool:
     """The leader later sent a report that lies wholly after it and holds new steps."""
-    leader = lowest_reporter(attempt.said)
+    said = [s for s in attempt.said if s.at <= attempt.silenced]
+    leader = lowest_reporter(said)
     if leader is None:
         return False
-    before, _ = loop_begin(attempt.said, 0)
-    for report in of_kind(attempt.said, "progress", leader):
+    before, _ = loop_begin(said, 0)
+    for report in of_kind(said, "progress", leader):
         if before >= bad.at and report.at > bad.at and report.event.steps > 0:
             return True
         before = report.at
