@@ -79,7 +79,8 @@ class JobDetails:
         self._labels: dict[str, tuple[Moment, object]] = {}
         self._versions: dict[str, tuple[Moment, object]] = {}
         self._node_moments: dict[int, Moment] = {}
-        self._samples: dict[int, tuple[int, float]] = {}
+        self.samples = 0.0
+        """Samples consumed by all ranks, each counting its own."""
         self._caches: dict[tuple[str, str], Cache] = {}
         self._counters: dict[str, Counters] = {}
         self._evidence: dict[int, list[EvidenceLine]] = {}
@@ -119,11 +120,6 @@ class JobDetails:
     def accelerator_type(self) -> str:
         """Type of the accelerators, empty where never said."""
         return str(self._latest("accelerator_type", ""))
-
-    @property
-    def samples(self) -> float:
-        """Samples consumed: in each attempt, what its lowest reporting rank reported."""
-        return sum(samples for _, samples in self._samples.values())
 
     @property
     def caches(self) -> dict[str, CacheTotals]:
@@ -187,11 +183,8 @@ class JobDetails:
             _say(self._versions, name, moment, value)
 
     def _take_progress(self, event: Progress) -> None:
-        lowest, samples = self._samples.get(event.attempt, (event.rank, 0.0))
-        if event.rank < lowest:
-            lowest, samples = event.rank, 0.0
-        if event.rank == lowest:
-            self._samples[event.attempt] = (lowest, samples + _bounded(event.samples))
+        if event.rank >= 0:
+            self.samples += _bounded(event.samples)
 
     def _take_compile(self, event: Compile) -> None:
         for stage, seconds in event.stage_seconds.items():

@@ -43,7 +43,7 @@ def test_a_job_reads_as_it_happened(exporter, story):
     assert job["components"]["unsaved_training"] == pytest.approx(job["failure_list"][0]["unsaved_s"])
     assert job["unsaved_exposure_s"] == 0
     assert (job["failures"], job["attempts"], job["attempt"], job["step"]) == (1, 2, 1, 70)
-    assert job["samples"] == 9 * 80
+    assert job["samples"] == 2 * 9 * 80
     assert (job["checkpoint_count"], job["checkpoint_blocking_s"]) == (4, 4 * 0.5)
     assert (job["last_durable_at"], job["last_durable_step"]) == (1_764_000_132.0, 60)
     assert job["caches"] == {"fx_graph": {"hits": 12, "misses": 8, "bypasses": 0}}
@@ -95,7 +95,7 @@ def test_concurrent_repeats_count_once(exporter, story):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = [answer.json() for answer in pool.map(exporter.send, bodies)]
     assert sum(a["accepted"] for a in answers) == len(story("crowd").events)
-    assert exporter.job("crowd")["samples"] == 9 * 80
+    assert exporter.job("crowd")["samples"] == 2 * 9 * 80
 
 
 REFUSALS = {

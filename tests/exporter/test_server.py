@@ -28,7 +28,7 @@ def test_an_acknowledged_segment_survives_kill_9(exporters, story, tmp_path):
         running.process.wait(10)
     after = exporters("--database", database)
     job = after.job("survivor")
-    assert (job["wall_s"], job["state"], job["samples"]) == (142.0, "succeeded", 9 * 80)
+    assert (job["wall_s"], job["state"], job["samples"]) == (142.0, "succeeded", 2 * 9 * 80)
     assert all(after.send(body).json()["accepted"] == 0 for body in told.bodies().values())
 
 
@@ -55,7 +55,7 @@ def test_journals_of_a_watched_directory_appear(exporters, story, tmp_path, even
     for number, body in enumerate(story("written").bodies().values()):
         (journals / f"{number}.jsonl").write_bytes(body)
     eventually(lambda: running.http.get("/api/v1/jobs/written").status_code == 200)
-    eventually(lambda: running.job("written")["samples"] == 9 * 80)
+    eventually(lambda: running.job("written")["samples"] == 2 * 9 * 80)
     assert running.job("written")["wall_s"] == 142.0
 
 

@@ -55,13 +55,13 @@ def ett_run(tmp_path, trainer_env):
     started = []
     environ = {name: text for name, text in trainer_env.items() if not name.startswith("ETT_")}
 
-    def begin(program, *arguments, options=()):
+    def begin(program, *arguments, options=(), **more):
         path = tmp_path / f"train{len(started)}.py"
         path.write_text(program)
         words = [ETT, "run", "--job-id", "job", "--journal-dir", str(tmp_path / "journal"), *options, "--"]
         child = subprocess.Popen(
             [*words, sys.executable, str(path), *arguments],
-            env=environ,
+            env=environ | more,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -264,3 +264,10 @@ def test_a_launcher_that_cannot_watch_still_passes_the_exit_status(ran):
     program = "import os, shutil, sys\nshutil.rmtree(os.environ['ETT_JOURNAL_DIR'])\nsys.exit(5)\n"
     status, *_ = ran(program)
     assert status == 5
+
+
+def test_only_the_launcher_of_the_first_node_tells_that_the_job_has_ended(ett_run, tmp_path, events_in):
+    child = ett_run("print('done')", NODE_RANK="1")
+    child.communicate(timeout=60)
+    kinds = [event.kind for event in events_in(tmp_path / "journal")]
+    assert kinds == ["attempt_start", "attempt_end"]

@@ -28,6 +28,7 @@ from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import (
     Identity,
     identity_from_env,
+    is_first_node,
     label_variable,
     sanitised_job_id,
 )
@@ -143,7 +144,7 @@ def launch(
     outputs = [settings.journal_dir / f"{identity.writer}.{name}.log" for name in ("stdout", "stderr")]
     watch = RankWatch(settings.journal_dir, job_id=identity.job_id, node=identity.node, now=clock.now)
     journal = Journal(journal_path(settings.journal_dir, identity.writer, os.getpid()), identity, clock=clock)
-    supervision = Supervision(journal, watch, outputs[1], clock)
+    supervision = Supervision(journal, watch, outputs[1], clock, tells_job_end=is_first_node(environ))
     sinks = (out or stream_sink(sys.stdout.buffer), err or stream_sink(sys.stderr.buffer))
     stop = Stop(clock)
     with shipping(settings, say), copying(outputs, sinks), closing(journal), listening(stop):

@@ -18,6 +18,7 @@ from typing import TypeVar
 from ett_core import events
 from ett_trainer_hooks import crash
 from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.evidence import redacted
 from ett_trainer_hooks.facts import MESSAGE_LIMIT, FactRecorder
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.identity import Identity, identity_from_env
@@ -200,7 +201,7 @@ class Recorder(FactRecorder):
         self._report()
         name = None if error is None else type(error).__name__
         text = message if error is None else describe(error)
-        kept = None if text is None else text[:MESSAGE_LIMIT]
+        kept = None if text is None else redacted(text)[:MESSAGE_LIMIT]
         self._emit(
             events.Failure, urgent=True, exception=name, message=kept, signal=signal, exit_code=exit_code
         )

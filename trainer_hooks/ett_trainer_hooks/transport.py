@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -59,9 +60,12 @@ def poster(exporter_url: str, timeout_s: float = 10.0) -> Post:
     host, port, path = parts.hostname, parts.port, parts.path.rstrip("/") + SEGMENTS_PATH
 
     def post(lines: bytes, sent_at: float) -> Reply:
+        began_s = time.monotonic()
+        body = gzip.compress(lines, 6)
         connection = kind(host, port, timeout=timeout_s)
         try:
-            connection.request("POST", path, gzip.compress(lines, 6), _headers(sent_at))
+            connection.connect()
+            connection.request("POST", path, body, _headers(sent_at + time.monotonic() - began_s))
             response = connection.getresponse()
             return Reply(response.status, response.read(), _retry_after(response.getheader("Retry-After")))
         except http.client.HTTPException as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 
@@ -10,9 +11,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "--exporter",
-        default="http://127.0.0.1:9410",
+        default=os.environ.get("ETT_EXPORTER_URL") or "http://127.0.0.1:9410",
         metavar="URL",
-        help="the exporter whose jobs are shown (default: %(default)s)",
+        help="the exporter whose jobs are shown (default: $ETT_EXPORTER_URL, else %(default)s)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument(

@@ -85,12 +85,14 @@ def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
 
 def default_journal_dir(job_id: str, environ: Mapping[str, str]) -> Path:
     """Where journals go that were not given a place."""
+    from ett_trainer_hooks.identity import sanitised_job_id
+
     if given := environ.get("ETT_JOURNAL_DIR"):
         return Path(given)
     state = environ.get("XDG_STATE_HOME")
     home = environ.get("HOME")
     root = Path(state) if state else Path(home, ".local/state") if home else Path(tempfile.gettempdir())
-    return root / "ettwatch" / job_id.replace("/", "_")
+    return root / "ettwatch" / sanitised_job_id(job_id).replace("/", "_").lstrip(".")
 
 
 def _label(text: str) -> tuple[str, str]:
