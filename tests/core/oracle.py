@@ -196,7 +196,7 @@ def divide_into_attempts(said: list[Said]) -> list[list[Said]]:
     return [part for number in sorted(by_number) for part in divide_reruns(by_number[number])]
 
 
-def divide_reruns(said: list[Said]) -> list[list[Said]]:
+def divide_reruns(said: list[Said], whole: list[Said] | None = None) -> list[list[Said]]:
     """A second writer of the lowest rank, after the last word of the first: a restart."""
     ranks = [s.rank for s in said if s.rank >= 0]
     if not ranks:
@@ -208,9 +208,23 @@ def divide_reruns(said: list[Said]) -> list[list[Said]]:
         if one.event.writer in before or not before:
             continue
         if all(last_word[writer] < one.at for writer in before):
-            first = [s for s in said if s.at < one.at]
-            return [first, *divide_reruns([s for s in said if s.at >= one.at])]
+            whole = said if whole is None else whole
+            moment = rerun_moment(whole, max(last_word[writer] for writer in before), one.at)
+            first = [s for s in said if s.at < moment]
+            return [first, *divide_reruns([s for s in said if s.at >= moment], whole)]
     return [said]
+
+
+def rerun_moment(said: list[Said], silent: int, moment: int) -> int:
+    """Other ranks, and the launcher, may begin again before the lowest one does."""
+    for one in said:
+        mine = [s for s in said if s.rank == one.rank]
+        earlier = {s.event.writer for s in mine if (s.at, s.event.seq) < (one.at, one.event.seq)}
+        fresh = one.event.writer not in earlier and earlier
+        over = all(s.at < one.at for s in mine if s.event.writer in earlier)
+        if silent < one.at < moment and fresh and over:
+            return one.at
+    return moment
 
 
 def lay_out_starts(job: Job) -> None:

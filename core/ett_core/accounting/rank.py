@@ -47,7 +47,10 @@ class Rank:
         """A phase ends; gives back those that end and had begun before the last report."""
         if self.since_report is None:
             return self.starting.end(at_ns, phase, track)
-        return self.since_report.end(at_ns, phase, track) if track == MAIN else []
+        reached_back = self.since_report.end(at_ns, phase, track) if track == MAIN else []
+        if at_ns == self.first_report_ns:
+            self.starting.closed.extend(p for p in reached_back if p.order < self.starting.opened)
+        return reached_back
 
     def reported(self, at_ns: int) -> None:
         """A report closes every phase that this rank had begun, unless its end comes later."""
