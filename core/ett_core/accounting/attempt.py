@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ett_core.accounting.account import nanoseconds
 from ett_core.accounting.loop import Loop, LoopMark
 from ett_core.accounting.phases import MAIN, Phase
-from ett_core.accounting.rank import Rank, RankMark
+from ett_core.accounting.rank import Rank, RankMark, begin_reported, begin_unreported
 from ett_core.accounting.settings import Settings
 from ett_core.events import (
     AttemptEnd,
@@ -323,26 +323,8 @@ class Attempt:
     def loop_begin(self) -> tuple[int | None, int | None]:
         """When the loop began, None while it has not, and the rank that decided it."""
         if self.loop is None:
-            return self._loop_begin_unreported()
-        begun = {
-            number: rank.begun_ns() for number, rank in self.ranks.items() if rank.first_batch_ns is not None
-        }
-        if not begun:
-            return self.loop.first_ns, self.leader
-        last = max(float("inf") if at is None else at for at in begun.values())
-        critical = min(number for number, at in begun.items() if (float("inf") if at is None else at) == last)
-        at_ns = begun[critical]
-        return (self.loop.first_ns if at_ns is None else min(at_ns, self.loop.first_ns)), critical
-
-    def _loop_begin_unreported(self) -> tuple[int | None, int | None]:
-        last_ns, critical = None, None
-        for number in sorted(self.ranks):
-            begun_ns = self.ranks[number].begun_ns()
-            if begun_ns is None:
-                return None, number
-            if last_ns is None or begun_ns > last_ns:
-                last_ns, critical = begun_ns, number
-        return last_ns, critical
+            return begin_unreported(self.ranks)
+        return begin_reported(self.ranks, self.leader, self.loop.first_ns)
 
     def follow_rank(self) -> int | None:
         """The rank whose main track the loop follows: the leader, else the lowest."""

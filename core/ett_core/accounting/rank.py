@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.phases import MAIN, Phase, PhaseLog, PhaseLogMark
@@ -99,3 +99,33 @@ class Rank:
         if mark.since_report is not None:
             self.since_report, later = mark.since_report
             self.since_report.restore(later)
+
+
+def begin_unreported(ranks: Mapping[int, Rank]) -> tuple[int | None, int | None]:
+    """When the loop began while no rank has reported, and the critical rank.
+
+    Not yet (None) while a rank has no first batch or compiles in its first step; the lowest such
+    rank is critical.
+    """
+    last_ns, critical = None, None
+    for number in sorted(ranks):
+        begun_ns = ranks[number].begun_ns()
+        if begun_ns is None:
+            return None, number
+        if last_ns is None or begun_ns > last_ns:
+            last_ns, critical = begun_ns, number
+    return last_ns, critical
+
+
+def begin_reported(
+    ranks: Mapping[int, Rank], leader: int | None, first_report_ns: int
+) -> tuple[int, int | None]:
+    """When the loop began, at the latest with the leader's first report, and the critical rank."""
+    begun = {number: rank.begun_ns() for number, rank in ranks.items() if rank.first_batch_ns is not None}
+    if not begun:
+        return first_report_ns, leader
+    ends = {number: float("inf") if at is None else at for number, at in begun.items()}
+    last = max(ends.values())
+    critical = min(number for number, end in ends.items() if end == last)
+    at_ns = begun[critical]
+    return (first_report_ns if at_ns is None else min(at_ns, first_report_ns)), critical
