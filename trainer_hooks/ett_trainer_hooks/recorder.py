@@ -89,8 +89,12 @@ class Recorder(FactRecorder):
         return recorder
 
     @classmethod
-    def _started(cls, environ: Mapping[str, str], report_every_s: float, guard: Guard) -> Recorder:
-        identity = identity_from_env(environ)
+    def _started(cls, environ: Mapping[str, str], report_every_s: float, guard: Guard) -> Recorder | None:
+        try:
+            identity = identity_from_env(environ)
+        except ValueError as error:
+            guard.say_once("setting", f"{error}; the hooks are off, the job goes on")
+            return None
         clock = Clock()
         path = journal_path(Path(environ["ETT_JOURNAL_DIR"]), identity.writer, os.getpid())
         journal = Journal(path, identity, clock=clock, guard=guard)
