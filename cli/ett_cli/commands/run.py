@@ -51,12 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, or 2 where a setting is wrong."""
+    from ett_trainer_hooks.identity import sanitised_job_id
     from ett_trainer_hooks.launcher import LaunchSettings, launch
 
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         return _complain("there is no command; write it after --", 2)
-    job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
+    given = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
+    job_id = sanitised_job_id(given)
     directory = arguments.journal_dir or default_journal_dir(job_id, os.environ)
     try:
         settings = LaunchSettings(
@@ -66,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
             exporter_url=arguments.exporter or os.environ.get("ETT_EXPORTER_URL") or None,
             labels=dict(arguments.label),
         )
-        _say(f"job {job_id}, events in {directory}")
+        if job_id != given:
+            _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
         return launch(settings, say=_say)
     except ValueError as error:
         return _complain(str(error), 2)
@@ -81,6 +84,19 @@ def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
     if slurm := environ.get("SLURM_JOB_ID"):
         return f"slurm-{slurm}"
     return f"{Path(command[0]).name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+def what_is_wrong(job_id: str) -> str:
+    """Why a job id cannot be used as it is.
+
+    >>> what_is_wrong("bad id!")
+    'holds characters that it may not'
+    """
+    from ett_trainer_hooks.identity import MAX_JOB_ID
+
+    if len(job_id) > MAX_JOB_ID:
+        return f"is longer than {MAX_JOB_ID} characters"
+    return "holds characters that it may not"
 
 
 def default_journal_dir(job_id: str, environ: Mapping[str, str]) -> Path:
