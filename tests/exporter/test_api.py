@@ -147,10 +147,22 @@ def test_a_sender_that_leaves_in_the_middle_hurts_nobody(exporter):
 def test_unknown_things_are_answered_in_json(exporter):
     """An unknown job, path or method has its status and a JSON reason."""
     assert exporter.http.get("/api/v1/jobs/none/such").status_code == 404
-    for method, path, status in (("GET", "/nowhere", 404), ("GET", "/api/v1/segments", 405)):
-        answer = exporter.http.request(method, path)
-        assert answer.status_code == status
-        assert answer.json()["error"]
+    nowhere = exporter.http.get("/nowhere")
+    assert nowhere.status_code == 404
+    assert nowhere.json() == {"error": "There is nothing at '/nowhere' here; / says what there is."}
+    wrong = exporter.http.get("/api/v1/segments")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert wrong.json() == {"error": "'/api/v1/segments' takes POST, not GET."}
+
+
+def test_the_front_page_says_what_there_is(exporter):
+    """`/` is a short text, and every address in it answers."""
+    front = exporter.http.get("/")
+    assert (front.status_code, front.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert len(front.text.splitlines()) < 10
+    for path in ("/metrics", "/api/v1/jobs", "/healthz"):
+        assert f"  {path} " in front.text
+        assert exporter.http.get(path).status_code == 200
 
 
 def test_health_is_told(exporter):
