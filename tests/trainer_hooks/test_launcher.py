@@ -219,6 +219,14 @@ def test_everything_that_was_said_is_shipped_before_the_launcher_leaves(ran, exp
     assert len(exporter.lines) == len(said)
 
 
+def test_what_could_not_be_shipped_is_told_with_the_last_answer(ran, exporter):
+    """A launcher that shipped to a server of another kind says so, and passes the exit status."""
+    exporter.answers = [(404, {})] * 50
+    status, _, err, _ = ran("raise SystemExit(6)", options=["--exporter", exporter.url])
+    assert status == 6
+    assert "(the last answer: 404 Not Found: is that an ettwatch exporter?); send them with: ett ship" in err
+
+
 def test_a_flood_of_errors_is_bounded(ran):
     """At most fifty lines an attempt are told, and at the end the last ones whatever came before."""
     flood = "import sys\nfor n in range(5000): print(f'Error {n}', file=sys.stderr)\nsys.exit(1)\n"

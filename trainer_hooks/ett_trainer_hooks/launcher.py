@@ -37,7 +37,7 @@ from ett_trainer_hooks.ranks import Alarm, RankWatch
 from ett_trainer_hooks.shipper import Shipper
 from ett_trainer_hooks.stopping import Stop, listening
 from ett_trainer_hooks.supervision import Supervision
-from ett_trainer_hooks.transport import poster
+from ett_trainer_hooks.transport import exporter_address, poster
 
 LAST_OUTPUT_S = 5.0
 
@@ -234,7 +234,8 @@ def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator
     if settings.exporter_url is None:
         yield
         return
-    shipper = Shipper(settings.journal_dir, poster(settings.exporter_url))
+    exporter = exporter_address(settings.exporter_url)
+    shipper = Shipper(settings.journal_dir, poster(settings.exporter_url), exporter)
     stop = threading.Event()
     thread = threading.Thread(
         target=shipper.run, args=(stop, settings.drain_s), name="ett-shipper", daemon=True
@@ -247,7 +248,8 @@ def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator
         thread.join(timeout=settings.drain_s + 1.0)
         if left := shipper.unsent_bytes():
             say(
-                f"{left} bytes of events are not shipped yet; send them with: "
+                f"{left} bytes of events are not shipped yet "
+                f"(the last answer: {shipper.tally.last_answer}); send them with: "
                 f"ett ship {settings.journal_dir} --exporter {settings.exporter_url} --once"
             )
 
