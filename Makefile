@@ -30,7 +30,7 @@ format: setup ## put the code into its form
 	$(BIN)/ruff format $(PYTHON_PATHS)
 	$(BIN)/ruff check --fix $(PYTHON_PATHS)
 
-wheel: setup ## build the wheel and check that it works alone
+wheel: setup ## build the wheel into dist/ and check that it works alone
 	@scripts/check-wheel
 
 clean: ## remove what was built (not .venv)

@@ -7,6 +7,8 @@ journal never lies in memory as a whole.
 from __future__ import annotations
 
 import gc
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,19 +43,37 @@ def read_journals(
         names: files, directories (their `.jsonl` and `.json` files, at any depth) or `-`.
         stdin: gives the stream that `-` stands for.
 
-    A file that cannot be read is one bad line, number 0, with the system's reason.
+    What cannot be read is one bad line, number 0, with the system's reason.
     """
     for name in names:
         if name == STDIN:
             yield from decode_chunks(_pieces(stdin()), "<stdin>")
         else:
-            yield from _read_path(Path(name))
+            yield from _read_path(name)
 
 
-def _read_path(path: Path) -> Iterator[Decoded]:
-    files = _journals_below(path) if path.is_dir() else [path]
-    if not files:
-        yield _unread(path, "no .jsonl or .json file in this directory")
+def _read_path(name: str) -> Iterator[Decoded]:
+    path = Path(name)
+    try:
+        status = os.stat(name)  # noqa: PTH116 - the path of an empty name would be the working directory
+    except OSError as error:
+        yield _unread(name or "''", _reason(error) if name else "an empty name is no file")
+        return
+    if stat.S_ISDIR(status.st_mode):
+        yield from _read_directory(path)
+    elif stat.S_ISREG(status.st_mode) and not status.st_size:
+        yield _unread(name, "the file is empty")
+    else:
+        yield from _read_file(path)
+
+
+def _read_directory(directory: Path) -> Iterator[Decoded]:
+    """All journals below; a part of it that cannot be read is told."""
+    errors: list[OSError] = []
+    files = _journals_below(directory, errors.append)
+    yield Decoded((), [BadLine(str(error.filename), 0, _reason(error)) for error in errors])
+    if not files and not errors:
+        yield _unread(str(directory), "no journal (*.jsonl, *.json) in this directory")
     for file in files:
         yield from _read_file(file)
 
@@ -63,15 +83,28 @@ def _read_file(file: Path) -> Iterator[Decoded]:
         with file.open("rb") as stream:
             yield from decode_chunks(_pieces(stream), str(file))
     except OSError as error:
-        yield _unread(file, error.strerror or str(error))
+        yield _unread(str(file), _reason(error))
 
 
-def _journals_below(folder: Path) -> Sequence[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+def _journals_below(directory: Path, on_error: Callable[[OSError], None]) -> Sequence[Path]:
+    paths = (
+        Path(folder, name) for folder, _, names in os.walk(directory, onerror=on_error) for name in names
+    )
+    return sorted(path for path in paths if path.suffix in SUFFIXES and path.is_file())
 
 
-def _unread(path: Path, reason: str) -> Decoded:
-    return Decoded((), [BadLine(str(path), 0, reason)])
+def _unread(source: str, reason: str) -> Decoded:
+    return Decoded((), [BadLine(source, 0, reason)])
+
+
+def _reason(error: OSError) -> str:
+    """What the system says, as the end of a sentence.
+
+    >>> _reason(FileNotFoundError(2, "No such file or directory"))
+    'no such file or directory'
+    """
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]
 
 
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:

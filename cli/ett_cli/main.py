@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.name is None or error.name.startswith("ett_"):
             raise
         print(f"ett {name}: needs the package {error.name!r}, which is not installed here.", file=sys.stderr)
-        print("Install with: pip install 'ettwatch[all]'", file=sys.stderr)
+        print("In the checkout of ettwatch: pip install '.[all]'", file=sys.stderr)
         return 1
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has left; flush at exit to nowhere

@@ -7,6 +7,7 @@ so the parts add up to the total as shown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -17,6 +18,11 @@ Job: TypeAlias = Mapping[str, Any]
 
 _MINUTE_S = 60.0
 _WIDTH = 18
+_WORDS_SHOWN = 300
+_DECIDED = ("preempted", "cancelled", "timed_out")
+_RANK_MARK = re.compile(r"^\[rank\d+\]:")
+_EXCEPTION_LINE = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: \S.*)?")
+_WORD = re.compile(r"[^\W\d_]{2}")
 
 
 def report(job: Job) -> str:
@@ -26,7 +32,7 @@ def report(job: Job) -> str:
         _ett(job),
         "\n".join(partition_lines(job.get("components", {}))),
         "\n".join(_figures(job)),
-        "\n".join(_failures(job.get("failure_list", ()))),
+        "\n".join(_failures(job)),
         "\n".join(_caches(job)),
         largest_loss(job.get("components", {})),
     )
@@ -127,7 +133,9 @@ def _figures(job: Job) -> Iterator[str]:
     if job.get("tts_s") is not None:
         yield _figure("Time to start", duration(job["tts_s"]))
     if job.get("ttr_s"):
-        yield _figure("Time to recover", ", ".join(_recovery(seconds) for seconds in job["ttr_s"]))
+        unrecovered = "never" if job.get("finished") else "not yet"
+        times = (unrecovered if seconds is None else duration(seconds) for seconds in job["ttr_s"])
+        yield _figure("Time to recover", ", ".join(times))
     yield _figure("Training lost", _lost(job))
     if job.get("checkpoint_count"):
         yield _figure("Checkpoints", _checkpoints(job))
@@ -149,18 +157,45 @@ def _checkpoints(job: Job) -> str:
     return text if durable is None else f"{text}, the last durable one at step {durable}"
 
 
-def _failures(failures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _failures(job: Job) -> Iterator[str]:
+    failures: Sequence[Mapping[str, Any]] = job.get("failure_list") or ()
     if failures:
         yield "Failures"
     for number, failure in enumerate(failures, 1):
         yield f"  {number}. attempt {failure['attempt']}: {failure['cause']}"
-        yield f"     {_consequence(failure)}"
+        said = last_words(failure)
+        if said:
+            yield f"     last words: {said}"
+        yield f"     {_consequence(failure, finished=bool(job.get('finished')))}"
 
 
-def _consequence(failure: Mapping[str, Any]) -> str:
-    step, lost = failure.get("fallback_step"), duration(failure["unsaved_s"])
+def last_words(failure: Mapping[str, Any]) -> str:
+    r"""The line of its evidence that tells most where the cause is an exit status; empty elsewhere.
+
+    That is the last one that names an exception, else the last that holds any word and is not
+    the cause itself.
+
+    >>> text = "Traceback (most recent call last):\nValueError: bad shape\n~~~~"
+    >>> last_words({"cause": "the command exited with status 1", "evidence": [{"text": text}]})
+    'ValueError: bad shape'
+    """
+    by_signal = failure.get("signal") or (failure.get("exit_code") or 0) < 0
+    if failure.get("exception") or by_signal or failure.get("status") in _DECIDED:
+        return ""
+    texts = (line["text"] for line in failure.get("evidence", ()) if line.get("source") != "failure")
+    lines = [_RANK_MARK.sub("", line).strip() for text in texts for line in text.splitlines()]
+    named = [line for line in lines if _EXCEPTION_LINE.fullmatch(line)]
+    worded = [line for line in lines if _WORD.search(line) and line not in failure["cause"]]
+    return (named or worded or [""])[-1][:_WORDS_SHOWN]
+
+
+def _consequence(failure: Mapping[str, Any], *, finished: bool) -> str:
+    step, lost = failure.get("fallback_step"), f"{duration(failure['unsaved_s'])} of training lost"
+    if failure["ttr_s"] is None:
+        saved = "" if step is None else f"saved up to step {step}, "
+        return f"{saved}{lost}, {'never recovered' if finished else 'not recovered yet'}"
     fallback = "resumed from an unknown step" if step is None else f"resumed from step {step}"
-    return f"{fallback}, {lost} of training lost, recovered in {_recovery(failure['ttr_s'])}"
+    return f"{fallback}, {lost}, recovered in {duration(failure['ttr_s'])}"
 
 
 def _caches(job: Job) -> Iterator[str]:
@@ -170,16 +205,12 @@ def _caches(job: Job) -> Iterator[str]:
     for name, totals in caches.items():
         asked = totals["hits"] + totals["misses"] + totals["bypasses"]
         rate = f"{100 * totals['hits'] / asked:.0f} % hits" if asked else "not asked"
-        counts = f"{totals['hits']} hits, {totals['misses']} misses, {totals['bypasses']} bypasses"
+        counts = ", ".join(f"{totals[name]:,} {name}" for name in ("hits", "misses", "bypasses"))
         yield _figure(f"  {name}", f"{counts} ({rate})")
     stages = {stage: seconds for stage, seconds in (job.get("compile") or {}).items() if seconds}
     if stages:
         text = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in stages.items())
         yield _figure("  seconds by stage", text)
-
-
-def _recovery(seconds: float | None) -> str:
-    return "not yet" if seconds is None else duration(seconds)
 
 
 def _figure(name: str, text: str) -> str:
@@ -195,4 +226,4 @@ def _total(amounts: Mapping[str, float], names: Sequence[str]) -> float:
 
 
 def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

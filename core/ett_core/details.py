@@ -37,6 +37,8 @@ EVIDENCE_CHARACTERS = 8192
 NAMES_KEPT = 256
 """Distinct names (labels, versions, compile stages, counters) kept; further ones are left out."""
 RANKS_KEPT = 65_536
+REPORTS_KEPT = 65_536
+"""Totals kept, one a process (and cache); those of further processes are left out."""
 LARGEST_VALUE = 1e15
 """No single value adds more than this, so that no line can spoil a sum with infinity."""
 
@@ -77,7 +79,8 @@ class JobDetails:
         self._labels: dict[str, tuple[Moment, object]] = {}
         self._versions: dict[str, tuple[Moment, object]] = {}
         self._node_moments: dict[int, Moment] = {}
-        self._samples: dict[int, tuple[int, float]] = {}
+        self.samples = 0.0
+        """Samples consumed by all ranks, each counting its own."""
         self._caches: dict[tuple[str, str], Cache] = {}
         self._counters: dict[str, Counters] = {}
         self._evidence: dict[int, list[EvidenceLine]] = {}
@@ -117,11 +120,6 @@ class JobDetails:
     def accelerator_type(self) -> str:
         """Type of the accelerators, empty where never said."""
         return str(self._latest("accelerator_type", ""))
-
-    @property
-    def samples(self) -> float:
-        """Samples consumed: in each attempt, what its lowest reporting rank reported."""
-        return sum(samples for _, samples in self._samples.values())
 
     @property
     def caches(self) -> dict[str, CacheTotals]:
@@ -165,11 +163,9 @@ class JobDetails:
             case Checkpoint() | CheckpointDurable() | CheckpointFailed():
                 self.checkpoints.add(event)
             case Cache():
-                self._caches[event.writer, event.cache] = _later(
-                    event, self._caches.get((event.writer, event.cache))
-                )
+                _keep_later(self._caches, (event.writer, event.cache), event)
             case Counters():
-                self._counters[event.writer] = _later(event, self._counters.get(event.writer))
+                _keep_later(self._counters, event.writer, event)
             case Compile():
                 self._take_compile(event)
             case Evidence() | Failure():
@@ -187,11 +183,8 @@ class JobDetails:
             _say(self._versions, name, moment, value)
 
     def _take_progress(self, event: Progress) -> None:
-        lowest, samples = self._samples.get(event.attempt, (event.rank, 0.0))
-        if event.rank < lowest:
-            lowest, samples = event.rank, 0.0
-        if event.rank == lowest:
-            self._samples[event.attempt] = (lowest, samples + _bounded(event.samples))
+        if event.rank >= 0:
+            self.samples += _bounded(event.samples)
 
     def _take_compile(self, event: Compile) -> None:
         for stage, seconds in event.stage_seconds.items():
@@ -243,10 +236,14 @@ def _say(said: dict[str, tuple[Moment, object]], name: str, moment: Moment, valu
 
 
 _Report = TypeVar("_Report", Cache, Counters)
+_Key = TypeVar("_Key", str, tuple[str, str])
 
 
-def _later(report: _Report, known: _Report | None) -> _Report:
-    return report if known is None or known.seq < report.seq else known
+def _keep_later(kept: dict[_Key, _Report], key: _Key, report: _Report) -> None:
+    """Keep the later report under `key`."""
+    known = kept.get(key)
+    if len(kept) < REPORTS_KEPT if known is None else known.seq < report.seq:
+        kept[key] = report
 
 
 def _add_to(totals: dict[str, float], name: str, value: float) -> None:

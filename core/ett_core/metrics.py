@@ -50,7 +50,7 @@ FAMILIES: Mapping[str, Family] = {
     "ett_job_step": _job(GAUGE, "Last completed step."),
     "ett_job_attempt": _job(GAUGE, "Number of the current or last attempt."),
     "ett_job_accelerators": _job(GAUGE, "Accelerators held by the job."),
-    "ett_job_samples_total": _job(COUNTER, "Samples consumed, as the lowest reporting rank counts them."),
+    "ett_job_samples_total": _job(COUNTER, "Samples consumed by all ranks, each counting its own."),
     "ett_job_checkpoint_blocking_seconds": _job(
         SUMMARY, "Time that checkpoints blocked the trainer; of each the slowest rank."
     ),

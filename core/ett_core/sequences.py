@@ -11,6 +11,12 @@ class Sequences:
     >>> seen = Sequences()
     >>> [seen.add(n) for n in (0, 1, 3, 1, 2)], seen.ranges()
     ([True, True, True, False, True], [(0, 3)])
+
+    They have a text form, to be kept elsewhere:
+
+    >>> held = Sequences.parse("0-4,7")
+    >>> [held.add(n) for n in (3, 5, 6, 9)], str(held)
+    ([False, True, True, True], '0-7,9')
     """
 
     __slots__ = ("_first", "_last")
@@ -18,6 +24,20 @@ class Sequences:
     def __init__(self) -> None:
         self._first: list[int] = []
         self._last: list[int] = []
+
+    @classmethod
+    def parse(cls, text: str) -> Sequences:
+        """The numbers of their text form (`str` gives it back)."""
+        sequences = cls()
+        for part in filter(None, text.split(",")):
+            first, _, last = part.partition("-")
+            sequences._first.append(int(first))
+            sequences._last.append(int(last or first))
+        return sequences
+
+    def __str__(self) -> str:
+        """Ranges such as `0-7,9`."""
+        return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in self.ranges())
 
     def add(self, number: int) -> bool:
         """Take in a number; False if it was there."""

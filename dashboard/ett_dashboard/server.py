@@ -6,7 +6,9 @@ threads of this process, through the environment.
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -19,28 +21,53 @@ from starlette.routing import Route
 from streamlit import config
 
 from ett_dashboard.chart import PLOTLY_SOURCE
-from ett_dashboard.settings import Settings
+from ett_dashboard.settings import Address, Settings
 from ett_dashboard.theme import STREAMLIT_OPTIONS
 
 SCRIPT = Path(__file__).with_name("app.py")
 PLOTLY_PATH = f"/{PLOTLY_SOURCE}"
 
 
-def serve(settings: Settings, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve the app on `host` and `port` (0 takes a free one) until SIGINT or SIGTERM.
+class ServeError(RuntimeError):
+    """The address cannot be listened on; the message says why."""
 
-    `announce` gets the address once the port is bound. A port that is taken ends the process
-    with status 1 and a line that says so.
+
+def serve(settings: Settings, address: Address, announce: Callable[[str], None]) -> None:
+    """Serve the app at `address` until SIGINT or SIGTERM; `announce` gets its URL once it is bound.
+
+    Raises:
+        ServeError: the address cannot be listened on.
     """
+    check(address)
     os.environ.update(settings.to_environment())
 
     @asynccontextmanager
     async def lifespan(_app: st.App) -> AsyncIterator[None]:
-        announce(f"http://{_bracketed(host)}:{config.get_option('server.port')}")
+        announce(f"http://{_bracketed(address.host)}:{config.get_option('server.port')}")
         yield
 
     app = st.App(SCRIPT, routes=[Route(PLOTLY_PATH, _plotly)], lifespan=lifespan)
-    app.run(config={**STREAMLIT_OPTIONS, "server.address": host, "server.port": port})
+    app.run(config={**STREAMLIT_OPTIONS, "server.address": address.host, "server.port": address.port})
+
+
+def check(address: Address) -> None:
+    """Listen at the address for a moment: Streamlit, which does so next, says less where it cannot.
+
+    Raises:
+        ServeError: the address cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        socket.create_server((address.host, address.port), family=family).close()
+    except (OSError, UnicodeError) as error:
+        where = f"{_bracketed(address.host)}:{address.port}"
+        raise ServeError(f"cannot listen on {where}: {_reason(error)}") from error
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    if isinstance(error, UnicodeError):
+        return "that is no name of a host"
+    return "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
 
 
 def plotly_file() -> Path:

@@ -13,6 +13,27 @@ LEAST_REFRESH_S = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where the app listens."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; the default is this machine only."""
+    port: int = 8501
+    """Port to listen on; 0 takes a free one."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        Raises:
+            ValueError: no host, or a port out of range; the message names the option.
+        """
+        if not self.host:
+            raise ValueError("--host needs an address to listen on, such as 127.0.0.1")
+        if not 0 <= self.port <= 65_535:  # noqa: PLR2004 - the range of ports
+            raise ValueError(f"--port {self.port} is not between 0 and 65535")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Settings of the app."""
 
@@ -33,7 +54,9 @@ class Settings:
                 f"the exporter's address {self.exporter_url!r} does not look like http://HOST:PORT"
             )
         if not self.refresh_s >= LEAST_REFRESH_S:
-            raise ValueError(f"a refresh every {self.refresh_s:g} s is faster than {LEAST_REFRESH_S:g} s")
+            raise ValueError(
+                f"--refresh-s needs seconds, at least {LEAST_REFRESH_S:g}, not {self.refresh_s:g}"
+            )
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:

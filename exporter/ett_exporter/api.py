@@ -29,18 +29,30 @@ SENT_AT_HEADER = "x-ett-sent-at"
 RETRY_AFTER_S = 2
 
 
+FRONT = """\
+This is an ettwatch exporter. It answers:
+  /metrics               for Prometheus
+  /api/v1/jobs           every job, as JSON
+  /api/v1/jobs/{job_id}  one job in full
+  /api/v1/segments       takes events (POST)
+  /healthz               ok
+The app for people is `ett dashboard`.
+"""
+
+
 def make_app(service: Service) -> Starlette:
     """The application that serves `service`."""
     api = _Api(service)
     return Starlette(
         routes=[
+            Route("/", _front),
             Route("/api/v1/segments", api.take_segment, methods=["POST"]),
             Route("/api/v1/jobs", api.jobs),
             Route("/api/v1/jobs/{job_id:path}", api.job),
             Route("/metrics", api.metrics),
             Route("/healthz", _healthz),
         ],
-        exception_handlers={HTTPException: _http_error},
+        exception_handlers={HTTPException: _http_error, StoreError: _store_error},
     )
 
 
@@ -131,10 +143,28 @@ def _json(answer: object, status: int = 200, headers: Mapping[str, str] | None =
     return Response(msgspec.json.encode(answer), status, headers, media_type="application/json")
 
 
+def _front(_request: Request) -> Response:
+    return PlainTextResponse(FRONT)
+
+
 def _healthz(_request: Request) -> Response:
     return PlainTextResponse("ok")
 
 
-def _http_error(_request: Request, error: Exception) -> Response:
+def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
-    return _json({"error": error.detail}, error.status_code, error.headers)
+    return _json({"error": _sentence(request, error)}, error.status_code, error.headers)
+
+
+def _sentence(request: Request, error: HTTPException) -> str:
+    path = request.url.path[:128]
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return f"There is nothing at {path!r} here; / says what there is."
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = (error.headers or {}).get("Allow", "other methods")
+        return f"{path!r} takes {allowed}, not {request.method[:32]}."
+    return error.detail
+
+
+def _store_error(_request: Request, error: Exception) -> Response:
+    return _json({"error": str(error)}, 503, {"Retry-After": str(RETRY_AFTER_S)})

@@ -54,12 +54,16 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        where = f"{settings.host}:{settings.port}"
-        reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
-        raise ServeError(f"cannot listen on {where}: {reason}") from error
+    except (OSError, UnicodeError) as error:
+        raise ServeError(f"cannot listen on {settings.host}:{settings.port}: {_reason(error)}") from error
     with listener:
         yield listener
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    if isinstance(error, UnicodeError):
+        return "that is no name of a host"
+    return "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
 
 
 @contextmanager

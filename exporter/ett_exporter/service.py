@@ -154,9 +154,11 @@ class Service:
     def _job(self, job_id: str, now: float) -> LiveJob:
         """The live job; a new one, which shows with its first event, where it is unknown."""
         with self._lock:
-            if job_id not in self._jobs and len(self._jobs) >= self.settings.limits.jobs:
-                raise BusyError(f"this exporter holds {len(self._jobs)} jobs, which is its limit")
-            return self._jobs.setdefault(job_id, LiveJob(job_id, now, self._history(job_id)))
+            if job_id not in self._jobs:
+                if len(self._jobs) >= self.settings.limits.jobs:
+                    raise BusyError(f"this exporter holds {len(self._jobs)} jobs, which is its limit")
+                self._jobs[job_id] = LiveJob(job_id, now, self._history(job_id))
+            return self._jobs[job_id]
 
     def _history(self, job_id: str) -> History:
         return lambda: chain.from_iterable(self.store.events(job_id))

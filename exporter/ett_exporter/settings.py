@@ -48,12 +48,16 @@ class Settings:
         """Check what the user chose.
 
         Raises:
-            ValueError: a value is out of its range; the message says which.
+            ValueError: a value is out of its range; the message names the option.
         """
         if not 0 <= self.port <= 65_535:  # noqa: PLR2004 - the range of ports
-            raise ValueError(f"port {self.port} is not between 0 and 65535")
-        if self.watch_interval_s <= 0 or self.ended_grace_s < 0:
-            raise ValueError("intervals must be positive, the grace not negative")
+            raise ValueError(f"--port {self.port} is not between 0 and 65535")
+        if not self.host:
+            raise ValueError("--host needs an address to listen on, such as 127.0.0.1")
+        if not self.ended_grace_s >= 0:
+            raise ValueError(f"--ended-grace-s needs seconds, at least 0, not {self.ended_grace_s:g}")
+        if not self.watch_interval_s > 0:
+            raise ValueError(f"watch_interval_s needs seconds above 0, not {self.watch_interval_s:g}")
         for directory in self.watch:
             if not directory.is_dir():
-                raise ValueError(f"cannot watch {directory}: it is no directory")
+                raise ValueError(f"--watch {directory}: no such directory")

@@ -19,9 +19,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ett_core.events import AnyEvent, encode
 from ett_core.lines import decode_lines
+from ett_core.sequences import Sequences
 from ett_exporter.database import StoreError, lock_file, open_engine, reason, release, sqlalchemy_url
 from ett_exporter.ingest import Line, Segment
-from ett_exporter.ranges import Ranges
 from ett_exporter.schema import jobs, journal_offsets, segments, writers
 
 COMPRESSION_LEVEL = 6
@@ -76,10 +76,10 @@ class Store:
         """
         with self._writing() as connection:
             held = _held(connection, segment)
-            fresh = _fresh(segment.lines, held)
+            fresh = [line for line in segment.lines if held.add(line.event.seq)]
             if fresh:
                 _note_job(connection, segment.job_id, received_at)
-                _note_held(connection, segment, held.plus(line.event.seq for line in fresh))
+                _note_held(connection, segment, held)
                 connection.execute(insert(segments).values(_row(segment, fresh, received_at)))
         return [line.event for line in fresh]
 
@@ -159,18 +159,9 @@ def raw_line(of: AnyEvent) -> Line:
     return Line(0, encode(of), of)
 
 
-def _held(connection: Connection, segment: Segment) -> Ranges:
+def _held(connection: Connection, segment: Segment) -> Sequences:
     query = select(writers.c.ranges).where(_is(segment.job_id, segment.writer))
-    return Ranges.parse(connection.execute(query).scalar_one_or_none() or "")
-
-
-def _fresh(lines: Sequence[Line], held: Ranges) -> list[Line]:
-    """The first line of each sequence number that is not held."""
-    by_seq: dict[int, Line] = {}
-    for line in lines:
-        if not held.holds(line.event.seq):
-            by_seq.setdefault(line.event.seq, line)
-    return list(by_seq.values())
+    return Sequences.parse(connection.execute(query).scalar_one_or_none() or "")
 
 
 def _note_job(connection: Connection, job_id: str, received_at: float) -> None:
@@ -182,7 +173,7 @@ def _note_job(connection: Connection, job_id: str, received_at: float) -> None:
         connection.execute(insert(jobs).values(job_id=job_id, **moments))
 
 
-def _note_held(connection: Connection, segment: Segment, held: Ranges) -> None:
+def _note_held(connection: Connection, segment: Segment, held: Sequences) -> None:
     known = connection.execute(
         writers.update().where(_is(segment.job_id, segment.writer)).values(ranges=str(held))
     )

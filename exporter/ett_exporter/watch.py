@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,13 +52,18 @@ class Watcher:
 
 def look(service: Service, directories: Sequence[Path]) -> None:
     """Take in once what was appended to the journals; a file in trouble is logged and left for later."""
-    for path in _journals(directories):
-        _follow_or_log(service, path)
-
-
-def _journals(directories: Sequence[Path]) -> Iterator[Path]:
     for directory in directories:
-        yield from sorted(path for path in directory.rglob("*.jsonl") if path.is_file())
+        for path in _journals(directory):
+            _follow_or_log(service, path)
+
+
+def _journals(directory: Path) -> Sequence[Path]:
+    """The journals below a directory; none, until the next look, where it changes under the reader."""
+    try:
+        return sorted(path for path in directory.rglob("*.jsonl") if path.is_file())
+    except OSError as error:
+        _log.warning("%s: %s", directory, error)
+        return ()
 
 
 def _follow_or_log(service: Service, path: Path) -> None:

@@ -2,16 +2,32 @@ import gc
 import io
 import json
 import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from ett_cli.commands.account import as_json, render
+from ett_cli.commands.account import render
 from ett_cli.journals import collector_paused, read_journals
 from ett_cli.main import main
+from ett_cli.recorded import Recorded
 from ett_cli.report import report
-from ett_core.accounting import JobFold
-from ett_core.events import AttemptEnd, AttemptStart, FirstBatch, Progress, encode
+from ett_core.events import (
+    AttemptEnd,
+    AttemptStart,
+    Cache,
+    Checkpoint,
+    CheckpointDurable,
+    Compile,
+    Evidence,
+    Failure,
+    FirstBatch,
+    JobEnd,
+    Progress,
+    encode,
+)
 
 SCENARIOS = json.loads((Path(__file__).parents[1] / "core" / "data" / "scenarios.json").read_text())
 START = 1_764_000_000.0
@@ -89,23 +105,71 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_used(tmp_path, ca
     status, answer, err = account(capsys, tmp_path / "missing.jsonl", tmp_path / "a.jsonl")
     assert status == 0
     assert len(answer["jobs"]) == 1
-    assert f"{tmp_path}/missing.jsonl: No such file or directory" in err
+    assert f"{tmp_path}/missing.jsonl: no such file or directory" in err
+    assert "bad line" not in err
 
 
 def test_without_any_event_the_status_is_one(tmp_path, capsys):
     status, answer, err = account(capsys, tmp_path)
     assert (status, answer) == (1, {"jobs": []})
-    assert "no .jsonl or .json file in this directory" in err
+    assert err == f"ett account: {tmp_path}: no journal (*.jsonl, *.json) in this directory\n"
 
 
 @pytest.mark.parametrize(
-    "words", [["account"], ["account", "x", "--now", "nan"], ["account", "x", "--now", "soon"]]
+    ("name", "reason"),
+    [
+        ("", "ett account: '': an empty name is no file\n"),
+        ("empty.jsonl", "ett account: empty.jsonl: the file is empty\n"),
+        ("blank.jsonl", "ett account: no event of any job in there.\n"),
+        ("none.jsonl", "ett account: none.jsonl: no such file or directory\n"),
+    ],
 )
-def test_a_wrong_command_line_is_status_two(words, capsys):
+def test_a_path_that_gives_no_event_is_told_in_one_sentence(name, reason, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "blank.jsonl").write_text("\n")
+    assert main(["account", name]) == 1
+    assert capsys.readouterr().err == reason
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """As root, whom no mode stops: act as a user who owns nothing."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_what_may_not_be_read_is_told(tmp_path):
+    """A directory that nobody may enter is named with the reason."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "a.jsonl").write_bytes(as_lines(run_of("a")))
+    closed.chmod(0)
+    try:
+        with without_rights():
+            parts = list(read_journals([str(closed)]))
+    finally:
+        closed.chmod(0o700)
+    bad = [(bad.source, bad.line, bad.reason) for part in parts for bad in part.bad]
+    assert bad == [(str(closed), 0, "permission denied")]
+
+
+def test_without_a_journal_the_command_line_is_wrong(capsys):
     with pytest.raises(SystemExit) as stop:
-        main(words)
+        main(["account"])
     assert stop.value.code == 2
     assert "usage: ett account" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["abc", "nan", "inf", "1e300"])
+def test_a_moment_that_is_none_is_named_with_status_two(text, capsys):
+    assert main(["account", "x", "--now", text]) == 2
+    assert capsys.readouterr().err == f"ett account: --now needs Unix seconds, not {text!r}\n"
 
 
 def test_standard_input_is_read_for_a_dash():
@@ -128,11 +192,11 @@ def test_the_moment_of_a_running_job_can_be_chosen(tmp_path, capsys):
 
 
 def test_the_text_is_the_report_with_what_it_must_be_read_with():
-    fold = JobFold("a")
-    fold.add(run_of("a")[:3])
+    recorded = Recorded("a")
+    recorded.add(run_of("a")[:3])
     said = {"job_id": "a", "writer": "w2", "attempt": 1, "rank": 0, "node": "n0"}
-    fold.add([AttemptStart(seq=0, time=START + 60, **said), FirstBatch(seq=1, time=START + 70, **said)])
-    job = as_json(fold.account(START + 80))
+    recorded.add([AttemptStart(seq=0, time=START + 60, **said), FirstBatch(seq=1, time=START + 70, **said)])
+    job = recorded.as_json(START + 80)
     assert render(job).startswith(report(job))
     assert render(job).splitlines()[-1].startswith("Where it resumed is unknown")
     assert job["failure_list"][0]["cause"]
@@ -145,3 +209,96 @@ def test_the_table_is_printed_without_json(tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.startswith("Job a: succeeded, 40.0 s of wall time")
     assert "ETT 67.5 %" in out
+
+
+def test_a_finished_job_is_accounted_for_as_a_whole_whatever_the_moment(tmp_path, capsys):
+    path = tmp_path / "w.jsonl"
+    path.write_bytes(as_lines(run_of("a")))
+    _, early, _ = account(capsys, path, "--now", START + 20)
+    _, late, _ = account(capsys, path, "--now", START + 4000)
+    assert early == late
+    assert early["jobs"][0]["wall_s"] == 40.0
+
+
+def details_of(job_id: str) -> list:
+    """What a rank says beside its time: a save of 0.5 s, durable, cache look-ups and compile seconds."""
+    said = {"job_id": job_id, "writer": "details", "attempt": 0, "rank": 0, "node": "n0"}
+    return [
+        Checkpoint(seq=0, time=START + 20, step=10, mode="sync", blocking_s=0.5, **said),
+        CheckpointDurable(seq=1, time=START + 21, step=10, mode="sync", **said),
+        Cache(seq=2, time=START + 22, cache="fx_graph", hits=3, misses=1, **said),
+        Compile(seq=3, time=START + 22, stage_seconds={"dynamo": 1.5}, **said),
+    ]
+
+
+def test_checkpoints_and_caches_are_told_in_text_and_json_and_repeats_count_once(tmp_path, capsys):
+    lines = as_lines(run_of("a") + details_of("a"))
+    (tmp_path / "one.jsonl").write_bytes(lines)
+    (tmp_path / "copy.jsonl").write_bytes(lines)
+    _, answer, _ = account(capsys, tmp_path)
+    (job,) = answer["jobs"]
+    assert (job["checkpoint_count"], job["checkpoint_blocking_s"]) == (1, 0.5)
+    assert (job["last_durable_at"], job["last_durable_step"]) == (START + 21, 10)
+    assert job["caches"] == {"fx_graph": {"hits": 3, "misses": 1, "bypasses": 0}}
+    assert job["compile"] == {"dynamo": 1.5}
+    assert main(["account", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "Checkpoints        1 save, training blocked for 0.5 s in all" in out
+    assert "the last durable one at step 10" in out
+    assert "  fx_graph         3 hits, 1 misses, 0 bypasses (75 % hits)" in out
+    assert "  seconds by stage dynamo 1.5 s" in out
+
+
+def failed_with(status: int, *texts: str) -> list:
+    """A job of the launcher alone, whose command exited with `status` and wrote these lines."""
+    said = {"job_id": "a", "writer": "launcher", "attempt": 0, "rank": -1, "node": "n0"}
+    evidence = [
+        Evidence(seq=10 + n, time=START + 5, source="stderr", text=text, **said)
+        for n, text in enumerate(texts)
+    ]
+    return [
+        AttemptStart(seq=0, time=START, **said),
+        *evidence,
+        Failure(
+            seq=1,
+            time=START + 6,
+            exit_code=status,
+            message=f"the command exited with status {status}",
+            **said,
+        ),
+        AttemptEnd(seq=2, time=START + 6, status="failed", exit_code=status, **said),
+        JobEnd(seq=3, time=START + 6, status="failed", **said),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["Traceback (most recent call last):\nValueError: bad shape\nsecond line"], "ValueError: bad shape"),
+        (["[rank1]: torch.OutOfMemoryError: 3 GiB", "x.errors.ChildFailedError: \n=====\nexitcode: 1"],
+         "torch.OutOfMemoryError: 3 GiB"),
+        (["no such table\n------"], "no such table"),
+    ],
+)  # fmt: skip
+def test_a_failure_known_by_its_exit_status_shows_the_words_that_tell_why(texts, words, tmp_path, capsys):
+    path = tmp_path / "w.jsonl"
+    path.write_bytes(as_lines(failed_with(1, *texts)))
+    assert main(["account", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert f"  1. attempt 0: the command exited with status 1\n     last words: {words}\n" in out
+    assert "never recovered" in out
+    assert "Time to recover    never\n" in out
+    _, answer, _ = account(capsys, path)
+    evidence = answer["jobs"][0]["failure_list"][0]["evidence"]
+    assert [line["text"] for line in evidence if line["source"] == "stderr"] == texts
+
+
+def test_every_option_and_key_stands_in_the_documents(tmp_path, capsys):
+    """docs/account.md names each option and each key of the JSON object."""
+    text = (Path(__file__).parents[2] / "docs" / "account.md").read_text()
+    path = tmp_path / "w.jsonl"
+    path.write_bytes(as_lines(failed_with(1)))
+    _, answer, _ = account(capsys, path)
+    assert [key for key in answer["jobs"][0] if f"`{key}`" not in text] == []
+    assert "`--json`" in text
+    assert "`--now UNIX`" in text

@@ -1,12 +1,16 @@
 """The parts of the demo: commands, processes, children, words and the verdict."""
 
+import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from ett_cli.commands import demo
 from ett_cli.demo import stage as stages
 from ett_cli.demo.children import Children
 from ett_cli.demo.evidence import account_of_journals, component_series
@@ -14,7 +18,8 @@ from ett_cli.demo.play import DemoError, Play
 from ett_cli.demo.processes import environment, marked, parent, rank_process
 from ett_cli.demo.stage import MARK, Stage
 from ett_cli.demo.verdict import failed, verdict
-from ett_cli.demo.words import doing, line, places
+from ett_cli.demo.words import doing, line, places, where_to_go_on
+from ett_cli.main import main
 
 LIMIT_S = 20.0
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -114,6 +119,101 @@ def test_a_service_that_dies_ends_the_demo_with_its_last_words(stage, monkeypatc
         Play(stage, children, say=lambda _: None).run(allocated_at=1.0)
     assert "the exporter ended" in str(ended.value)
     assert "no such port" in str(ended.value)
+
+
+class Answering(BaseHTTPRequestHandler):
+    """An exporter of somebody else: it says ok to everything."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *_words):
+        pass
+
+
+@pytest.fixture
+def foreign_port():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def test_an_exporter_that_answers_in_place_of_ours_ends_the_demo(tmp_path, foreign_port):
+    """Ours cannot listen and dies: that is noticed before anything else starts, whoever answers there."""
+    stage = Stage(job_id="j", run_dir=tmp_path, exporter_port=foreign_port, app_port=2, steps=9)
+    said = []
+    with Children(MARK, f"foreign-{os.getpid()}") as children, pytest.raises(DemoError) as ended:
+        Play(stage, children, say=said.append).run(allocated_at=1.0)
+    assert "the exporter ended while waiting until the exporter answers" in str(ended.value)
+    assert f"{foreign_port}: the port is in use" in str(ended.value)
+    assert [text for text in said if "starting" in text] == [said[0]]
+
+
+def test_what_an_earlier_run_left_in_a_log_is_not_said_by_this_child(stage, marks, tmp_path):
+    """Output is that of the process, though its log holds more."""
+    (tmp_path / "log").write_text("serving http://127.0.0.1:1\n")
+    with Children(MARK, stage.job_id) as children:
+        child = children.start("one", [sys.executable, "-c", "print('mine')"], marks, tmp_path / "log")
+        assert child.process.wait(LIMIT_S) == 0
+    assert child.new_output() == "mine\n"
+    assert child.tail() == "serving http://127.0.0.1:1\nmine"
+
+
+def demo_refusal(capsys, *words: str) -> tuple[int, str]:
+    """Status and complaint of `ett demo` where it starts nothing."""
+    status = main(["demo", "--no-app", *words])
+    out, err = capsys.readouterr()
+    assert out == ""
+    return status, err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--steps", "0"], "--steps needs at least 1, not 0"),
+        (["--steps", "-5"], "--steps needs at least 1, not -5"),
+        (["--port", "70000"], "--port 70000 is not between 0 and 65535"),
+        (["--app-port", "-1"], "--app-port -1 is not between 0 and 65535"),
+        (["--port", "5000", "--app-port", "5000"], "--port and --app-port are both 5000"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_name_with_status_two(words, said, capsys):
+    """Nothing starts, and no directory is made."""
+    assert demo_refusal(capsys, *words) == (2, f"ett demo: {said}\n")
+
+
+def test_a_run_directory_that_cannot_be_is_refused_with_status_two(tmp_path, capsys, monkeypatch):
+    """A file, a place below one, and a place where nothing can be written."""
+    monkeypatch.setattr(demo, "NEEDED", ())
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        said = f"ett demo: --run-dir {path} is or lies below a file, not a directory\n"
+        assert demo_refusal(capsys, "--run-dir", str(path)) == (2, said)
+    status, said = demo_refusal(capsys, "--run-dir", "/proc/self/fd")
+    assert (status, said.partition(":")[0]) == (2, "ett demo")
+    assert "--run-dir /proc/self/fd cannot be written" in said
+
+
+def test_a_port_that_is_taken_is_refused_with_status_one(tmp_path, foreign_port, capsys, monkeypatch):
+    """Whoever listens there, nothing starts."""
+    monkeypatch.setattr(demo, "NEEDED", ())
+    said = f"ett demo: --port: cannot listen on 127.0.0.1:{foreign_port}: the port is in use\n"
+    assert demo_refusal(capsys, "--port", str(foreign_port), "--run-dir", str(tmp_path)) == (1, said)
+
+
+def test_the_last_lines_say_where_to_go_on(stage):
+    """While it serves: job and metrics; always the command that accounts anew from the journals."""
+    account = f"ett account {stage.journal_dir}"
+    served, again = where_to_go_on(stage, stays=True).splitlines()
+    assert stage.job_url in served
+    assert f"{stage.exporter_url}/metrics" in served
+    assert again == f"The same account from the journals: {account}"
+    assert where_to_go_on(stage, stays=False) == again
 
 
 def test_the_deadline_says_what_it_waited_for_and_where_the_logs_are(stage, tmp_path, monkeypatch):

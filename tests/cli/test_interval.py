@@ -76,3 +76,10 @@ def test_a_figure_that_makes_no_sense_is_status_two_with_the_reason(words, reaso
     status, out, err = interval(capsys, words)
     assert (status, out) == (2, "")
     assert reason in err
+
+
+def test_large_numbers_of_failures_are_readable(capsys):
+    _, out, _ = interval(capsys, "--blocking-s 1 --failures 28800 --train-s 31536000")
+    assert "  lost in 28,800 failures: " in out
+    _, out, _ = interval(capsys, "--blocking-s 1 --failures 1 --train-s 86400")
+    assert "  lost in 1 failure: " in out

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ett_cli.advice import advice_on
-from ett_cli.report import headline, largest_loss, partition_lines, report, rounded
+from ett_cli.report import headline, largest_loss, last_words, partition_lines, report, rounded
 from ett_core.components import COMPONENTS
 
 JOB = {
@@ -94,12 +94,24 @@ def test_what_is_not_known_is_left_out_or_said():
     assert "Largest loss" not in text
 
 
-def test_a_failure_without_recovery_says_so():
-    """No step and no recovery time are words, never a zero."""
+@pytest.mark.parametrize(
+    ("finished", "words", "figure"),
+    [(False, "not recovered yet", "not yet"), (True, "never recovered", "never")],
+)
+def test_a_failure_without_recovery_says_so(finished, words, figure):
+    """No step and no recovery time are words, never a zero; only a job that runs may still recover."""
     failure = {**JOB["failure_list"][0], "fallback_step": None, "ttr_s": None}
-    text = report({**JOB, "ttr_s": [None], "failure_list": [failure]})
-    assert "resumed from an unknown step" in text
-    assert "recovered in not yet" in text
+    text = report({**JOB, "finished": finished, "ttr_s": [None], "failure_list": [failure]})
+    assert f"\n     5.0 s of training lost, {words}\n" in text
+    assert f"Time to recover    {figure}\n" in text
+
+
+def test_a_failure_that_an_exception_or_a_signal_explains_needs_no_last_words():
+    """Where the cause says more than an exit status, lines of the output add nothing."""
+    evidence = [{"source": "stderr", "text": "KeyError: 'x'"}]
+    for known in ({"exception": "KeyError"}, {"signal": 9}, {"exit_code": -9}, {"status": "preempted"}):
+        assert last_words({"cause": "c", "evidence": evidence, **known}) == ""
+    assert last_words({"cause": "c", "evidence": evidence, "exit_code": 1}) == "KeyError: 'x'"
 
 
 def test_one_of_a_thing_has_no_s():

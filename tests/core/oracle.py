@@ -73,6 +73,7 @@ class Attempt:
 
     said: list[Said]
     counts: list[Said] = field(default_factory=list)
+    silenced: int = NEVER
     start: int = 0
     outcome: str = "running"
     spoke_of_end_at: int = NEVER
@@ -130,8 +131,15 @@ def work_out(events: Sequence[AnyEvent], now: float) -> Job:
     lay_out_starts(job)
     if job.ends and job.ends[-1].at < job.attempts[-1].start:
         job.ends_taken_back = True  # the word that nothing would follow was wrong
+    for attempt, following in zip(job.attempts, job.attempts[1:], strict=False):
+        attempt.silenced = following.start
+    if job.ended is not None:
+        job.attempts[-1].silenced = job.ended.at
     for index in range(len(job.attempts)):
         decide_outcome(job, index)
+        attempt = job.attempts[index]
+        over = min(attempt.spoke_of_end_at, attempt.silenced)
+        attempt.counts = [s for s in attempt.said if s.at <= over]
     lay_out_ends(job)
     for attempt in job.attempts:
         over = min(attempt.end, attempt.spoke_of_end_at)
@@ -188,7 +196,7 @@ def divide_into_attempts(said: list[Said]) -> list[list[Said]]:
     return [part for number in sorted(by_number) for part in divide_reruns(by_number[number])]
 
 
-def divide_reruns(said: list[Said]) -> list[list[Said]]:
+def divide_reruns(said: list[Said], whole: list[Said] | None = None) -> list[list[Said]]:
     """A second writer of the lowest rank, after the last word of the first: a restart."""
     ranks = [s.rank for s in said if s.rank >= 0]
     if not ranks:
@@ -200,9 +208,23 @@ def divide_reruns(said: list[Said]) -> list[list[Said]]:
         if one.event.writer in before or not before:
             continue
         if all(last_word[writer] < one.at for writer in before):
-            first = [s for s in said if s.at < one.at]
-            return [first, *divide_reruns([s for s in said if s.at >= one.at])]
+            whole = said if whole is None else whole
+            moment = rerun_moment(whole, max(last_word[writer] for writer in before), one.at)
+            first = [s for s in said if s.at < moment]
+            return [first, *divide_reruns([s for s in said if s.at >= moment], whole)]
     return [said]
+
+
+def rerun_moment(said: list[Said], silent: int, moment: int) -> int:
+    """Other ranks, and the launcher, may begin again before the lowest one does."""
+    for one in said:
+        mine = [s for s in said if s.rank == one.rank]
+        earlier = {s.event.writer for s in mine if (s.at, s.event.seq) < (one.at, one.event.seq)}
+        fresh = one.event.writer not in earlier and earlier
+        over = all(s.at < one.at for s in mine if s.event.writer in earlier)
+        if silent < one.at < moment and fresh and over:
+            return one.at
+    return moment
 
 
 def lay_out_starts(job: Job) -> None:
@@ -267,7 +289,8 @@ def outcome(job: Job, attempt: Attempt, index: int, *, is_last: bool) -> tuple[s
     if bad is not None:
         decided = is_last and bad.kind == "attempt_end" and bad.event.status in BY_DECISION
         return ("decided" if decided else "failed"), bad.at  # (a), (b)
-    good = [s.at for s in of_kind(attempt.said, "attempt_end") if s.event.status == "succeeded"]
+    ends = [s for s in of_kind(attempt.said, "attempt_end") if s.event.status == "succeeded"]
+    good = [s.at for s in ends if not survived(attempt, ends[-1])]  # outlived: of a rank, as in (b)
     if not good and is_last and job.ended is not None and job.ended.event.status == "succeeded":
         good = [job.ended.at]
     if not good and not is_last:
@@ -296,11 +319,12 @@ def earliest_bad_end(attempt: Attempt) -> Said | None:
 
 def survived(attempt: Attempt, bad: Said) -> bool:
     """The leader later sent a report that lies wholly after it and holds new steps."""
-    leader = lowest_reporter(attempt.said)
+    said = [s for s in attempt.said if s.at <= attempt.silenced]
+    leader = lowest_reporter(said)
     if leader is None:
         return False
-    before, _ = loop_begin(attempt.said, 0)
-    for report in of_kind(attempt.said, "progress", leader):
+    before, _ = loop_begin(said, 0)
+    for report in of_kind(said, "progress", leader):
         if before >= bad.at and report.at > bad.at and report.event.steps > 0:
             return True
         before = report.at

@@ -110,3 +110,44 @@ def test_exposure_is_what_a_failure_now_would_take():
     story.say(ev.CheckpointDurable, 12, step=5)
     story.report(20, 10, 5)
     assert story.account(23).unsaved_exposure_s == pytest.approx(13.0)
+
+
+def test_phases_that_never_end_do_not_slow_the_fold_down():
+    """A trainer that forgets every end, on ever new tracks, is still accounted for at once."""
+    story = Story()
+    story.say(ev.AttemptStart, 0)
+    base = {"job_id": "j", "writer": "0:0", "attempt": 0, "rank": 0}
+    many = [
+        ev.PhaseBegin(seq=n + 1, time=EPOCH + 1 + n / 1e4, phase="mine", track=f"t{n % 3000}", **base)
+        for n in range(30_000)
+    ]
+    story.events += many
+    account = story.account(10)
+    assert account.components == pytest.approx({"start.process_start": 1.0, "start.other": 9.0})
+
+
+def test_a_rerun_that_forgot_to_count_begins_with_whoever_of_it_speaks_first():
+    """Its launcher and rank 1 speak before its rank 0, and belong to the new attempt all the same."""
+    story = Story()
+    story.say(ev.AttemptStart, 0, rank=-1)
+    story.begin(0, 5)
+    story.begin(0, 5, rank=1)
+    story.report(20, 5, 5)
+    story.say(ev.CheckpointDurable, 20, step=5)
+    again = {"job_id": "j", "attempt": 0}
+    for rank, at in ((-1, 78), (1, 79), (0, 80)):
+        story.events.append(
+            ev.AttemptStart(seq=0, writer=f"again:{rank}", rank=rank, time=EPOCH + at, **again)
+        )
+    story.events.append(ev.FirstBatch(seq=1, writer="again:0", rank=0, time=EPOCH + 85, step=5, **again))
+    story.events.append(ev.FirstBatch(seq=1, writer="again:1", rank=1, time=EPOCH + 85, step=5, **again))
+    account = story.account(85)
+    assert account.ttr_s == pytest.approx([65.0])
+    assert account.components == pytest.approx(
+        {
+            "start.process_start": 5.0,
+            "training": 15.0,
+            "recover.restart": 58.0,
+            "recover.process_start": 7.0,
+        }
+    )

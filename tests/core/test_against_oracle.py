@@ -147,7 +147,7 @@ class History:
         return fields
 
     def initialise(self, rank: int, at: float, allocated: float | None, resumed: int) -> float:
-        at = self.after(at, 3)
+        begin = at = self.after(at, 3)
         if self.chance(0.95):
             step = {"resumed_step": resumed} if self.says_step("start") else {}
             self.say(ev.AttemptStart, rank, at, **self.starting(allocated, at), **step)
@@ -156,13 +156,13 @@ class History:
         for _ in range(self.source.randint(0, 3)):
             at = self.phase(rank, self.after(at, 2), self.source.choice(INIT_PHASES), 8)
         if self.chance(0.3):
-            self.phase(rank, max(at - 6, 0), self.source.choice(INIT_PHASES), 12, track="side")
+            self.phase(rank, max(at - 6, begin), self.source.choice(INIT_PHASES), 12, track="side")
         if self.chance(0.2):
-            self.phase(rank, max(at - 3, 0), "compile", 20, track="compiler")
+            self.phase(rank, max(at - 3, begin), "compile", 20, track="compiler")
         if self.chance(0.4) or self.says_step("load"):
-            begin, at = at, self.after(at, 5)
+            load_at, at = at, self.after(at, 5)
             said = {"resumed_step": resumed} if self.says_step("load") else {}
-            self.say(ev.PhaseBegin, rank, begin, phase="checkpoint_load")
+            self.say(ev.PhaseBegin, rank, load_at, phase="checkpoint_load")
             self.say(ev.PhaseEnd, rank, at, phase="checkpoint_load", **said)
         return at
 
@@ -362,40 +362,55 @@ def difference(events: list[AnyEvent], now: float) -> dict[str, tuple]:
     return found
 
 
-# Where the two differ on purpose. The oracle takes the rules to the letter; the fold treats a success
-# that training outlived as one of a single rank, and lets nothing that an attempt says after its place
-# in the job change what came before. Where a process speaks before any of its attempt had started,
-# or ends before the leader's first report, the text leaves more than one reading.
+# Where the two may differ: where the rules leave more than one reading, and hand-worked histories do
+# not tread. An attempt that speaks before any of its processes had started; one that speaks after a
+# `job_end`; an end before a lower rank's first report, or before a process
+# says that it starts or compiles; and a phase that ends at the very moment of the first report.
 
 
 def disputed(job: oracle.Job) -> bool:
-    return any(map(disputed_attempt, job.attempts))
+    return any(disputed_attempt(attempt, job) for attempt in job.attempts)
 
 
-def disputed_attempt(attempt: oracle.Attempt) -> bool:
+def disputed_attempt(attempt: oracle.Attempt, job: oracle.Job) -> bool:
     return (
-        speaks_after_its_place(attempt)
-        or speaks_before_its_start(attempt)
-        or may_end_before_it_reports(attempt)
+        any(s.at < attempt.start for s in attempt.said)
+        or speaks_after_the_job(attempt, job)
+        or another_leads_after_an_end(attempt)
+        or starts_after_an_end(attempt)
+        or a_phase_ends_with_the_first_report(attempt)
     )
 
 
-def speaks_after_its_place(attempt: oracle.Attempt) -> bool:
-    """After a success, the start of the next attempt, or the end of the job."""
-    bad = oracle.earliest_bad_end(attempt)
-    return any(attempt.end < s.at and (bad is None or s.at <= bad.at) for s in attempt.said)
+def speaks_after_the_job(attempt: oracle.Attempt, job: oracle.Job) -> bool:
+    return any(attempt.start <= end.at < said.at for end in job.ends for said in attempt.said)
 
 
-def speaks_before_its_start(attempt: oracle.Attempt) -> bool:
-    return any(s.at < attempt.start for s in attempt.said)
-
-
-def may_end_before_it_reports(attempt: oracle.Attempt) -> bool:
-    """A failure, survived or not, before the first report of a rank that would lead."""
+def first_end(attempt: oracle.Attempt) -> int:
     ends = [s.at for s in attempt.said if s.kind in ("failure", "attempt_end")]
+    return min(ends, default=oracle.NEVER)
+
+
+def starts_after_an_end(attempt: oracle.Attempt) -> bool:
+    return any(
+        s.at > first_end(attempt)
+        and (s.kind == "attempt_start" or (s.kind == "phase_begin" and s.event.phase == "compile"))
+        for s in attempt.said
+    )
+
+
+def another_leads_after_an_end(attempt: oracle.Attempt) -> bool:
     reports = [s for s in attempt.said if s.kind == "progress" and s.rank >= 0]
-    leads = [r for i, r in enumerate(reports) if r.rank < min((b.rank for b in reports[:i]), default=1 << 31)]
-    return any(report.at > min(ends, default=oracle.NEVER) for report in leads)
+    return any(
+        report.at > first_end(attempt) and report.rank < min(r.rank for r in reports[:index])
+        for index, report in enumerate(reports)
+        if index
+    )
+
+
+def a_phase_ends_with_the_first_report(attempt: oracle.Attempt) -> bool:
+    first = next((s.at for s in attempt.reports), None)
+    return any(s.kind == "phase_end" and s.at == first == attempt.loop for s in attempt.said)
 
 
 def check(events: list[AnyEvent], now: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import gzip
 import socket
@@ -12,6 +13,8 @@ import httpx
 import pytest
 
 from ett_core.components import AREAS, COMPONENTS
+from ett_exporter.api import make_app
+from ett_exporter.database import StoreError
 
 JOB_KEYS = {
     "job_id", "job_name", "team", "model", "cluster", "scheduler", "accelerator_type", "accelerators",
@@ -40,7 +43,7 @@ def test_a_job_reads_as_it_happened(exporter, story):
     assert job["components"]["unsaved_training"] == pytest.approx(job["failure_list"][0]["unsaved_s"])
     assert job["unsaved_exposure_s"] == 0
     assert (job["failures"], job["attempts"], job["attempt"], job["step"]) == (1, 2, 1, 70)
-    assert job["samples"] == 9 * 80
+    assert job["samples"] == 2 * 9 * 80
     assert (job["checkpoint_count"], job["checkpoint_blocking_s"]) == (4, 4 * 0.5)
     assert (job["last_durable_at"], job["last_durable_step"]) == (1_764_000_132.0, 60)
     assert job["caches"] == {"fx_graph": {"hits": 12, "misses": 8, "bypasses": 0}}
@@ -92,7 +95,7 @@ def test_concurrent_repeats_count_once(exporter, story):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = [answer.json() for answer in pool.map(exporter.send, bodies)]
     assert sum(a["accepted"] for a in answers) == len(story("crowd").events)
-    assert exporter.job("crowd")["samples"] == 9 * 80
+    assert exporter.job("crowd")["samples"] == 2 * 9 * 80
 
 
 REFUSALS = {
@@ -144,10 +147,22 @@ def test_a_sender_that_leaves_in_the_middle_hurts_nobody(exporter):
 def test_unknown_things_are_answered_in_json(exporter):
     """An unknown job, path or method has its status and a JSON reason."""
     assert exporter.http.get("/api/v1/jobs/none/such").status_code == 404
-    for method, path, status in (("GET", "/nowhere", 404), ("GET", "/api/v1/segments", 405)):
-        answer = exporter.http.request(method, path)
-        assert answer.status_code == status
-        assert answer.json()["error"]
+    nowhere = exporter.http.get("/nowhere")
+    assert nowhere.status_code == 404
+    assert nowhere.json() == {"error": "There is nothing at '/nowhere' here; / says what there is."}
+    wrong = exporter.http.get("/api/v1/segments")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert wrong.json() == {"error": "'/api/v1/segments' takes POST, not GET."}
+
+
+def test_the_front_page_says_what_there_is(exporter):
+    """`/` is a short text, and every address in it answers."""
+    front = exporter.http.get("/")
+    assert (front.status_code, front.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert len(front.text.splitlines()) < 10
+    for path in ("/metrics", "/api/v1/jobs", "/healthz"):
+        assert f"  {path} " in front.text
+        assert exporter.http.get(path).status_code == 200
 
 
 def test_health_is_told(exporter):
@@ -162,3 +177,21 @@ def test_every_key_stands_in_the_documents():
     assert {
         key for key in PAGE_KEYS | {"as_of", "jobs"} if f"`{key}`" not in text and f'"{key}"' not in text
     } == set()
+
+
+def test_a_store_that_cannot_be_read_is_a_clear_answer(service):
+    """Reading fails while a job is shown: the answer is 503 with the reason, not a bare error."""
+    opened = service()
+
+    def broken(*_arguments):
+        raise StoreError("cannot read the database: disk I/O error")
+
+    opened.page = broken
+
+    async def ask():
+        transport = httpx.ASGITransport(make_app(opened))
+        async with httpx.AsyncClient(transport=transport, base_url="http://exporter") as client:
+            return await client.get("/api/v1/jobs/a")
+
+    answer = asyncio.run(ask())
+    assert (answer.status_code, answer.json()) == (503, {"error": "cannot read the database: disk I/O error"})

@@ -63,14 +63,14 @@ def test_cache_totals_are_the_latest_of_each_process():
     assert fold.caches["c"] == details.CacheTotals(hits=8, misses=1, bypasses=1, saved_s=2.0)
 
 
-def test_samples_are_those_of_the_lowest_rank_of_each_attempt():
-    """Other ranks report the same samples again; they are not counted."""
+def test_samples_are_those_of_all_ranks_and_attempts():
+    """Each rank counts its own; the sum never falls, whichever rank speaks first."""
     fold = folded(
         *(event(ev.Progress, n, rank=1, writer="b", step=n, steps=1, samples=5) for n in range(3)),
         *(event(ev.Progress, n, rank=0, step=n, steps=1, samples=5) for n in range(2)),
         event(ev.Progress, 0, rank=1, writer="c", attempt=1, step=9, steps=1, samples=7),
     )
-    assert fold.samples == 2 * 5 + 7
+    assert fold.samples == 3 * 5 + 2 * 5 + 7
 
 
 def test_a_checkpoint_is_joined_from_its_reports():
@@ -125,6 +125,14 @@ def test_garbage_cannot_spoil_the_sums():
     assert fold.samples == 0
     assert fold.compile_s["t"] == 2 * details.LARGEST_VALUE
     assert len(fold.compile_s) == len(fold.labels) == details.NAMES_KEPT
+
+
+def test_totals_of_processes_are_bounded(monkeypatch):
+    """Beyond the bound further processes are left out; those that are known go on."""
+    monkeypatch.setattr(details, "REPORTS_KEPT", 3)
+    fold = folded(*(event(ev.Cache, 0, writer=f"w{n}", cache="pgo", hits=1) for n in range(9)))
+    fold.add([event(ev.Cache, 1, writer="w0", cache="pgo", hits=5), event(ev.Cache, 1, cache="pgo", hits=7)])
+    assert fold.caches["pgo"].hits == 5 + 1 + 1
 
 
 CAUSES = {

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ett_cli.commands.exporter import add_arguments
 from ett_exporter.settings import Settings
 
@@ -28,7 +30,7 @@ def test_an_acknowledged_segment_survives_kill_9(exporters, story, tmp_path):
         running.process.wait(10)
     after = exporters("--database", database)
     job = after.job("survivor")
-    assert (job["wall_s"], job["state"], job["samples"]) == (142.0, "succeeded", 9 * 80)
+    assert (job["wall_s"], job["state"], job["samples"]) == (142.0, "succeeded", 2 * 9 * 80)
     assert all(after.send(body).json()["accepted"] == 0 for body in told.bodies().values())
 
 
@@ -55,14 +57,14 @@ def test_journals_of_a_watched_directory_appear(exporters, story, tmp_path, even
     for number, body in enumerate(story("written").bodies().values()):
         (journals / f"{number}.jsonl").write_bytes(body)
     eventually(lambda: running.http.get("/api/v1/jobs/written").status_code == 200)
-    eventually(lambda: running.job("written")["samples"] == 9 * 80)
+    eventually(lambda: running.job("written")["samples"] == 2 * 9 * 80)
     assert running.job("written")["wall_s"] == 142.0
 
 
-def refusal(*words: str) -> str:
-    """What `ett exporter` says when it cannot start; one line, status 1."""
+def refusal(*words: str, status: int = 1) -> str:
+    """What `ett exporter` says when it cannot start, in one line."""
     done = subprocess.run([ETT, "exporter", *words], capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 1
+    assert done.returncode == status
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     return done.stderr
@@ -84,10 +86,26 @@ def test_a_database_that_cannot_be_opened_is_said_so(tmp_path):
     assert "cannot open the database" in refusal("--port", "0", "--database", "nonsense://x")
 
 
-def test_wrong_settings_are_said_so(tmp_path):
-    """A directory that does not exist and a port out of range are named in one line."""
-    assert "no directory" in refusal("--watch", str(tmp_path / "none"))
-    assert "port 70000" in refusal("--port", "70000")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--watch", "/nonexistent/none"), "--watch /nonexistent/none: no such directory"),
+        (("--port", "70000"), "--port 70000 is not between 0 and 65535"),
+        (("--ended-grace-s", "nan"), "--ended-grace-s needs seconds, at least 0, not nan"),
+        (("--ended-grace-s", "-1"), "--ended-grace-s needs seconds, at least 0, not -1"),
+        (("--host", ""), "--host needs an address"),
+    ],
+)
+def test_wrong_settings_are_named_by_their_option_with_status_two(words, said):
+    """What cannot work is refused by the name under which it was given."""
+    assert f"ett exporter: {said}" in refusal(*words, status=2)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "a..b"])
+def test_an_address_that_is_not_ours_is_said_so(host, tmp_path):
+    """Another machine's address and what is no name of a host are named in one line."""
+    said = refusal("--host", host, "--port", "9410", "--database", str(tmp_path / "d"))
+    assert said.startswith(f"ett exporter: cannot listen on {host}:9410: ")
 
 
 def test_the_command_line_has_the_defaults_of_the_settings():

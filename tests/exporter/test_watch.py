@@ -106,3 +106,16 @@ def test_a_journal_that_cannot_be_read_is_left_for_later(service, story, journal
     opened = service()
     look(opened, [journals])
     assert count(opened) > 0
+
+
+def test_a_directory_that_goes_away_under_the_reader_stops_nothing(service, story, journals, tmp_path):
+    """A job's folder is removed while it is being listed: the other directories are still read."""
+
+    class Vanishing(type(tmp_path)):
+        def rglob(self, pattern):
+            raise FileNotFoundError(2, "No such file or directory", str(self / pattern))
+
+    (journals / "w.jsonl").write_bytes(next(iter(story("a").bodies().values())))
+    opened = service()
+    look(opened, [Vanishing(tmp_path), journals])
+    assert count(opened) > 0

@@ -150,12 +150,16 @@ def start(tmp_path: Path, trainer_env: dict[str, str]) -> Iterator[Callable[...,
 
 @dataclass
 class Exporter:
-    """An HTTP server that takes segments; `answers` are given first, then 200."""
+    """An HTTP server that takes segments; `answers` are given first, then 200.
+
+    With `rejects`, the first line of each segment is rejected for that reason.
+    """
 
     url: str = ""
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     limit_bytes: int = 1 << 30
     drop_replies: int = 0
+    rejects: str = ""
     lines: list[bytes] = field(default_factory=list)
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
@@ -182,7 +186,9 @@ def exporter() -> Iterator[Exporter]:
                     state.drop_replies -= 1
                     self.close_connection = True
                     return
-            self._answer(status, headers, {"accepted": body.count(b"\n"), "duplicates": 0, "rejected": []})
+            rejected = [{"line": 1, "reason": state.rejects}] if state.rejects else []
+            accepted = body.count(b"\n") - len(rejected)
+            self._answer(status, headers, {"accepted": accepted, "duplicates": 0, "rejected": rejected})
 
         def _answer(self, status: int, headers: dict[str, str], body: dict[str, object]) -> None:
             data = json.dumps(body if status == 200 else {"error": f"status {status}"}).encode()

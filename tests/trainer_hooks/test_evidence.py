@@ -85,3 +85,10 @@ def test_a_tail_reads_what_was_appended_since(tmp_path):
     with path.open("ab") as file:
         file.write(b"two\n")
     assert (tail.read(), tail.read()) == (b"two\n", b"")
+
+
+def test_a_progress_bar_does_not_bury_the_error_behind_it():
+    """A bar redraws its line a thousand times before the error: what is left on the line is kept."""
+    lines = Lines(keep=3)
+    bar = b"".join(b"\r%3d%%|####     |" % (n % 100) for n in range(900))
+    assert lines.feed(bar + b"\rValueError: bad shape\nwindows\r\n") == ["ValueError: bad shape", "windows"]

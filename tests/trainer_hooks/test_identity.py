@@ -67,7 +67,7 @@ def test_labels_hardware_and_allocation_come_from_the_environment():
 @pytest.mark.parametrize(
     ("name", "text"),
     [("RANK", "-1"), ("WORLD_SIZE", "many"), ("ETT_ATTEMPT", "1.5"), ("ETT_ALLOCATED_AT", "soon"),
-     ("ETT_ALLOCATED_AT", "nan"), ("ETT_ACCELERATORS", "²")],
+     ("ETT_ALLOCATED_AT", "nan"), ("ETT_ALLOCATED_AT", "5e9"), ("ETT_ACCELERATORS", "²")],
 )  # fmt: skip
 def test_a_variable_that_is_no_number_is_named(name, text):
     """The message holds the variable and its text."""
@@ -99,3 +99,14 @@ def test_a_zombie_and_a_missing_process_have_no_start(tmp_path):
     assert start_ticks(7, tmp_path) == 4242
     assert start_ticks(8, tmp_path) is None
     assert start_ticks(9, tmp_path) is None
+
+
+def test_without_torchrun_the_rank_is_the_one_that_slurm_gives():
+    who = identity_from_env({"ETT_JOB_ID": "j", "SLURM_PROCID": "5", "SLURM_NTASKS": "8"})
+    assert (who.rank, who.world_size) == (5, 8)
+
+
+def test_the_rank_of_torchrun_comes_before_that_of_slurm_also_where_it_is_zero():
+    environ = {"ETT_JOB_ID": "j", "RANK": "0", "WORLD_SIZE": "2", "SLURM_PROCID": "5", "SLURM_NTASKS": "8"}
+    who = identity_from_env(environ)
+    assert (who.rank, who.world_size) == (0, 2)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from ett_trainer_hooks.launcher import LaunchSettings
+from ett_trainer_hooks.place import writable_place
 
 ETT = str(Path(sys.executable).with_name("ett"))
 
@@ -53,15 +58,15 @@ open(sys.argv[1], "w").write("finished")
 def ett_run(tmp_path, trainer_env):
     """Starts `ett run`; ends what is left of it with the test."""
     started = []
-    environ = {name: text for name, text in trainer_env.items() if not name.startswith("ETT_")}
+    environ = {name: text for name, text in trainer_env.items() if not name.startswith(("ETT_", "PYTHON"))}
 
-    def begin(program, *arguments, options=()):
+    def begin(program, *arguments, options=(), **more):
         path = tmp_path / f"train{len(started)}.py"
         path.write_text(program)
         words = [ETT, "run", "--job-id", "job", "--journal-dir", str(tmp_path / "journal"), *options, "--"]
         child = subprocess.Popen(
             [*words, sys.executable, str(path), *arguments],
-            env=environ,
+            env=environ | more,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -214,13 +219,23 @@ def test_everything_that_was_said_is_shipped_before_the_launcher_leaves(ran, exp
     assert len(exporter.lines) == len(said)
 
 
+def test_what_could_not_be_shipped_is_told_with_the_last_answer(ran, exporter):
+    """A launcher that shipped to a server of another kind says so, and passes the exit status."""
+    exporter.answers = [(404, {})] * 50
+    status, _, err, _ = ran("raise SystemExit(6)", options=["--exporter", exporter.url])
+    assert status == 6
+    assert "(the last answer: 404 Not Found: is that an ettwatch exporter?); send them with: ett ship" in err
+
+
 def test_a_flood_of_errors_is_bounded(ran):
-    """At most about fifty pieces of evidence an attempt."""
+    """At most fifty lines an attempt are told, and at the end the last ones whatever came before."""
     flood = "import sys\nfor n in range(5000): print(f'Error {n}', file=sys.stderr)\nsys.exit(1)\n"
     status, _, err, told = ran(flood)
     assert status == 1
     assert err.count("Error ") == 5000
-    assert len(of(told, "evidence")) == 50
+    evidence = of(told, "evidence")
+    assert len(evidence) == 51
+    assert evidence[-1].text.endswith("Error 4999")
 
 
 def test_a_command_that_does_not_exist_is_said_and_told(tmp_path, trainer_env, events_in):
@@ -262,3 +277,145 @@ def test_a_launcher_that_cannot_watch_still_passes_the_exit_status(ran):
     program = "import os, shutil, sys\nshutil.rmtree(os.environ['ETT_JOURNAL_DIR'])\nsys.exit(5)\n"
     status, *_ = ran(program)
     assert status == 5
+
+
+def test_only_the_launcher_of_the_first_node_tells_that_the_job_has_ended(ett_run, tmp_path, events_in):
+    child = ett_run("print('done')", NODE_RANK="1")
+    child.communicate(timeout=60)
+    kinds = [event.kind for event in events_in(tmp_path / "journal")]
+    assert kinds == ["attempt_start", "attempt_end"]
+
+
+SEVEN = (
+    "import os, sys; print(os.environ.get('ETT_DISABLED'), os.environ.get('ETT_JOURNAL_DIR')); sys.exit(7)"
+)
+
+
+def ett(*words, environ):
+    done = subprocess.run([ETT, *map(str, words)], env=environ, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [("/proc/nope", "No such file or directory"), ("{tmp}/file", "Not a directory"),
+     ("{tmp}/file/below", "Not a directory")],
+)  # fmt: skip
+def test_a_journal_directory_that_cannot_be_written_gives_way_to_a_temporary_one(
+    tmp_path, trainer_env, events_in, place, reason
+):
+    """One sentence names both and the reason; events are kept, the exit status passes."""
+    (tmp_path / "file").touch()
+    wanted = place.format(tmp=tmp_path)
+    environ = {**trainer_env, "ETT_JOURNAL_DIR": wanted, "TMPDIR": str(tmp_path)}
+    status, out, err = ett("run", "--", sys.executable, "-c", SEVEN, environ=environ)
+    (found,) = re.findall(
+        rf"journal directory {wanted} cannot be written \({reason}\); events go to (\S+)\n", err
+    )
+    assert found.startswith(f"{tmp_path}/ett-")
+    assert (status, out) == (7, f"None {found}\n")
+    assert [event.kind for event in events_in(Path(found))][-1] == "job_end"
+
+
+def test_a_home_that_cannot_be_written_stops_no_training(trainer_env, tmp_path):
+    """The default place is a wish as any other."""
+    environ = {
+        name: text for name, text in trainer_env.items() if name not in ("ETT_JOURNAL_DIR", "XDG_STATE_HOME")
+    }
+    environ |= {"HOME": "/proc/nope", "TMPDIR": str(tmp_path)}
+    status, _, err = ett("run", "--", sys.executable, "-c", SEVEN, environ=environ)
+    assert status == 7
+    assert "journal directory /proc/nope/.local/state/ettwatch/job cannot be written" in err
+
+
+def test_a_directory_without_room_is_found_before_the_command_starts(tmp_path):
+    """A place is tried with a file, as a full or read-only disk can still be listed."""
+    said = []
+    place = writable_place(Path("/proc/self/fd"), said.append, lambda: tmp_path)
+    assert place == tmp_path
+    assert len(said) == 1
+
+
+def test_without_any_place_for_events_the_command_runs_unobserved():
+    """One warning, no directory."""
+
+    def none_left():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    said = []
+    assert writable_place(Path("/proc/nope"), said.append, none_left) is None
+    (warning,) = said
+    assert warning == (
+        "journal directory /proc/nope cannot be written (No such file or directory), "
+        "nor can a temporary one (No space left on device); the command runs unobserved"
+    )
+
+
+def test_a_command_that_runs_unobserved_has_the_hooks_off_and_its_own_output(trainer_env):
+    """Where no directory at all takes a file, its status and output pass, and one line says so."""
+    program = (
+        "import sys, tempfile; from ett_trainer_hooks import launcher; from pathlib import Path\n"
+        "launcher.writable_place.__defaults__ = (lambda: Path('/proc/nope'),)\n"
+        "from ett_cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    environ = {**trainer_env, "ETT_JOURNAL_DIR": "/proc/nope"}
+    words = [sys.executable, "-c", program, "run", "--", sys.executable, "-c", SEVEN]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, "1 /proc/nope\n")
+    assert done.stderr.count("\n") == 1
+    assert "the command runs unobserved" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["ETT_ATTEMPT", "NODE_RANK"])
+def test_a_variable_that_cannot_be_understood_stops_no_training(trainer_env, name):
+    """It is named in one sentence; the command runs with the hooks off and its status passes."""
+    environ = {**trainer_env, name: "abc"}
+    status, out, err = ett("run", "--", sys.executable, "-c", SEVEN, environ=environ)
+    assert (status, out.split()[0]) == (7, "1")
+    assert err == f"ett run: {name}='abc' is not a whole number of 0 or more; the command runs unobserved\n"
+
+
+def test_a_signal_reaches_a_command_that_runs_unobserved(ett_run):
+    """SIGTERM to the launcher ends it, with the status of a shell."""
+    child = ett_run("import time; print('ready', flush=True); time.sleep(60)", ETT_ATTEMPT="abc")
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(timeout=30.0) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("bad id!", "job id 'bad id!' holds characters that it may not; the job is bad-id-\n"),
+     ("x" * 200, f"is longer than 128 characters; the job is {'x' * 128}\n"), ("good", "")],
+)  # fmt: skip
+def test_a_job_id_that_is_changed_is_told(trainer_env, given, said):
+    """Whoever looks for the job must know its name; a good one needs no word."""
+    _, _, err = ett("run", "--job-id", given, "--", "true", environ=trainer_env)
+    assert said in err
+    assert ("; the job is" in err) == bool(said)
+
+
+HASTY = """
+import os, sys, time
+print("early")
+until = time.monotonic() + 20.0
+while not os.path.exists(sys.argv[1]) and time.monotonic() < until:
+    time.sleep(0.02)
+print(os.path.exists(sys.argv[1]))
+"""
+
+
+def test_the_output_of_python_passes_at_once(ett_run, tmp_path):
+    """A line that nobody flushes is seen while the program goes on."""
+    seen = tmp_path / "seen"
+    child = ett_run(HASTY, str(seen))
+    assert child.stdout.readline() == "early\n"
+    seen.touch()
+    assert child.stdout.readline() == "True\n"
+
+
+def test_a_buffering_that_was_chosen_is_kept(tmp_path):
+    """PYTHONUNBUFFERED is set only where it is not."""
+    settings = LaunchSettings(command=["true"], job_id="j", journal_dir=tmp_path)
+    assert settings.environment({})["PYTHONUNBUFFERED"] == "1"
+    assert settings.environment({"PYTHONUNBUFFERED": ""})["PYTHONUNBUFFERED"] == ""

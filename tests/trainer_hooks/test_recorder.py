@@ -238,6 +238,17 @@ def test_a_fault_in_the_hooks_changes_nothing_for_the_trainer(capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_fault_is_told_without_the_names_of_our_insides(bench):
+    """The warning is for a person who has never seen this code: names of the API only."""
+    first, second = bench(), bench()
+    first.recorder.step_done(samples="many")
+    list(second.recorder.batches([1], samples=lambda _: 1 / 0))
+    assert first.warnings == [
+        "step_done failed (ValueError: could not convert string to float: 'many'); the job goes on"
+    ]
+    assert second.warnings == ["a hook failed (ZeroDivisionError: division by zero); the job goes on"]
+
+
 @pytest.mark.parametrize(
     "environ",
     [
@@ -269,10 +280,19 @@ def test_an_environment_that_cannot_be_understood_switches_the_hooks_off(tmp_pat
     environ = {"ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": str(tmp_path), "RANK": "first"}
     recorder = Recorder.from_env(environ)
     assert not recorder.active
-    assert "RANK='first'" in capsys.readouterr().err
+    said = "RANK='first' is not a whole number of 0 or more; the hooks are off, the job goes on"
+    assert capsys.readouterr().err == f"ettwatch: {said}\n"
 
 
 def test_a_wrong_interval_is_refused_at_construction():
     """The message names the setting."""
     with pytest.raises(ValueError, match="report_every_s"):
         Recorder(identity=Identity(job_id="j", writer="w"), journal=NullJournal(), report_every_s=0.0)
+
+
+def test_a_very_long_message_is_cut_and_not_lost(bench):
+    """Its line stays below what an exporter takes; the failure itself is always told."""
+    b = bench()
+    b.recorder.failure(message="x" * 100_000)
+    b.recorder.checkpoint_failed(1, "y" * 100_000)
+    assert [len(b.of(kind)[0].message) for kind in ("failure", "checkpoint_failed")] == [4000, 4000]

@@ -7,17 +7,19 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from ett_core.events import Progress, decode, encode
 from ett_trainer_hooks.guard import Guard
-from ett_trainer_hooks.segments import acked_offset, acked_path, next_segment
+from ett_trainer_hooks.segments import acked_offset, acked_path, acknowledge, next_segment
 from ett_trainer_hooks.shipper import Shipper
 from ett_trainer_hooks.transport import Reply, poster
 
 ETT = Path(sys.executable).with_name("ett")
+NOWHERE = "http://nowhere:9410"
 
 
 def line(writer: str, seq: int) -> bytes:
@@ -39,7 +41,7 @@ def journals(tmp_path):
 def shipper(journals, exporter):
     warnings = []
     guard = Guard(warnings.append)
-    made = Shipper(journals, poster(exporter.url), poll_s=0.01, chance=lambda: 0.0, guard=guard)
+    made = Shipper(journals, poster(exporter.url), exporter.url, poll_s=0.01, chance=lambda: 0.0, guard=guard)
     made.warnings = warnings
     return made
 
@@ -88,7 +90,7 @@ def test_a_line_that_is_not_whole_waits(journals, exporter, shipper):
     whole = line("cc", 0)
     path.write_bytes(whole + line("cc", 1)[:-5])
     shipper.ship()
-    assert acked_offset(path) == len(whole)
+    assert acked_offset(path, exporter.url) == len(whole)
     assert shipper.unsent_bytes() == 0
     path.write_bytes(whole + line("cc", 1))
     shipper.ship()
@@ -118,14 +120,14 @@ def test_a_refusal_for_good_is_said_once_and_not_repeated_at_once(journals, expo
     warnings = []
     exporter.answers = [(403, {})]
     shipper = Shipper(
-        journals, poster(exporter.url), monotonic=lambda: now_s[0], guard=Guard(warnings.append)
+        journals, poster(exporter.url), exporter.url, monotonic=lambda: now_s[0], guard=Guard(warnings.append)
     )
     for _ in range(5):
         shipper.ship()
     assert len(exporter.requests) == 2
     assert len(warnings) == 1
     assert "403" in warnings[0]
-    assert acked_offset(journals / "aa-1.jsonl") == 0
+    assert acked_offset(journals / "aa-1.jsonl", exporter.url) == 0
     now_s[0] = 61.0
     shipper.ship()
     assert [(event.writer, event.seq) for event in exporter.distinct()] == everything(journals)
@@ -134,7 +136,7 @@ def test_a_refusal_for_good_is_said_once_and_not_repeated_at_once(journals, expo
 def test_the_pause_grows_with_failures_and_is_as_long_as_the_exporter_asks(journals):
     """Back-off doubles to a bound; Retry-After is honoured."""
     replies = [Reply(503)] * 8 + [Reply(429, retry_after_s=120.0)]
-    shipper = Shipper(journals, lambda _lines, _sent_at: replies.pop(0), chance=lambda: 1.0)
+    shipper = Shipper(journals, lambda _lines, _sent_at: replies.pop(0), NOWHERE, chance=lambda: 1.0)
     assert [shipper.ship() for _ in range(9)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 120.0]
     assert not acked_path(journals / "aa-1.jsonl").exists()
 
@@ -152,7 +154,9 @@ def test_an_exporter_that_comes_late_gets_everything(journals, exporter):
             return nobody(lines, sent_at) if len(tried) < 3 else there(lines, sent_at)
 
         warnings = []
-        shipper = Shipper(journals, post, poll_s=0.01, chance=lambda: 0.0, guard=Guard(warnings.append))
+        shipper = Shipper(
+            journals, post, exporter.url, poll_s=0.01, chance=lambda: 0.0, guard=Guard(warnings.append)
+        )
         stop = threading.Event()
         stop.set()
         assert shipper.run(stop, drain_s=30.0)
@@ -171,7 +175,7 @@ def test_draining_ends_in_time_where_nobody_answers(journals):
         raise ConnectionRefusedError("nobody")
 
     guard = Guard(lambda _: None)
-    shipper = Shipper(journals, refuse, monotonic=lambda: now_s[0], sleep=sleep, guard=guard)
+    shipper = Shipper(journals, refuse, NOWHERE, monotonic=lambda: now_s[0], sleep=sleep, guard=guard)
     stop = threading.Event()
     stop.set()
     assert not shipper.run(stop, drain_s=5.0)
@@ -182,28 +186,155 @@ def test_draining_ends_in_time_where_nobody_answers(journals):
 def test_segments_are_bounded_and_join_up(journals):
     """Small segments cover a journal without a gap."""
     path = journals / "aa-1.jsonl"
-    segment = next_segment(path, limit=1000)
+    segment = next_segment(path, NOWHERE, limit=1000)
     assert segment.start == 0
     assert len(segment.data) <= 1000
     assert path.read_bytes().startswith(segment.data)
     assert segment.data.endswith(b"\n")
 
 
-@pytest.mark.parametrize("address", ["localhost:9410", "ftp://host", "http://", ""])
+@pytest.mark.parametrize(
+    "address", ["localhost:9410", "ftp://host", "http://", "", "http://h:99999", "http://["]
+)
 def test_an_address_that_is_none_is_refused(address):
     """The message says what an address looks like."""
     with pytest.raises(ValueError, match=re.escape("http://host:port")):
         poster(address)
 
 
-def test_ett_ship_once_sends_a_directory_and_says_so(journals, exporter):
-    """The command ends with status 0 where all was acknowledged, and with 1 where not."""
-    words = [ETT, "ship", journals, "--exporter", exporter.url, "--once"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "ett ship: everything is acknowledged\n"), done.stderr
+def ship(*words):
+    command = [ETT, "ship", *map(str, words), "--once"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_ett_ship_once_sends_a_directory_and_says_how_much(journals, exporter):
+    """Status 0 where all was acknowledged; the second time nothing is left to send."""
+    to = f"sent to {exporter.url}\n"
+    assert ship(journals, "--exporter", exporter.url) == (0, f"ett ship: 2 journals, 600 lines {to}", "")
     assert [(event.writer, event.seq) for event in exporter.distinct()] == everything(journals)
-    (journals / "dd-1.jsonl").write_bytes(line("dd", 0))
+    assert ship(journals, "--exporter", exporter.url) == (0, f"ett ship: 2 journals, 0 lines {to}", "")
+
+
+def test_ett_ship_finds_journals_at_any_depth(journals, exporter):
+    """A directory of directories is sent as a whole, and each offset lies beside its journal."""
+    status, out, _ = ship(journals.parent, "--exporter", exporter.url)
+    assert (status, out) == (0, f"ett ship: 2 journals, 600 lines sent to {exporter.url}\n")
+    assert acked_path(journals / "aa-1.jsonl").exists()
+
+
+def test_ett_ship_says_where_there_is_no_journal(tmp_path, exporter):
+    """A wrong directory is no success."""
+    assert ship(tmp_path, "--exporter", exporter.url) == (1, "", f"ett ship: no journal in {tmp_path}\n")
+    (tmp_path / "file").touch()
+    status, _, err = ship(tmp_path / "file", "--exporter", exporter.url)
+    assert (status, err) == (2, f"ett ship: {tmp_path}/file: Not a directory\n")
+
+
+def test_ett_ship_tells_lines_that_were_rejected(journals, exporter):
+    """How many, and why the first of them was."""
+    exporter.rejects = "rank is missing"
+    status, out, err = ship(journals, "--exporter", exporter.url)
+    assert status == 1
+    assert out == f"ett ship: 2 journals, 600 lines sent to {exporter.url}\n"
+    assert err == "ett ship: 2 lines rejected, the first: rank is missing\n"
+
+
+def test_ett_ship_names_the_last_answer_where_something_is_left(journals, exporter):
+    """An exporter that is busy to the end."""
     exporter.answers = [(503, {})] * 50
-    again = subprocess.run([*words, "--timeout-s", "0.2"], capture_output=True, text=True, check=False)
-    assert again.returncode == 1
-    assert "not acknowledged" in again.stdout
+    status, _, err = ship(journals, "--exporter", exporter.url, "--timeout-s", "0.2")
+    assert status == 1
+    assert re.fullmatch(
+        r"ett ship: [\d,]+ bytes not acknowledged; "
+        r"the last answer: 503 Service Unavailable: status 503\n",
+        err,
+    )
+
+
+@pytest.mark.parametrize("answer", ["404 Not Found", "405 Method Not Allowed", "501 Not Implemented"])
+def test_ett_ship_does_not_wait_for_a_server_of_another_kind(journals, exporter, answer):
+    """That is not cured by waiting: it ends long before its time, and asks what that was."""
+    exporter.answers = [(int(answer[:3]), {})] * 50
+    began_s = time.monotonic()
+    status, _, err = ship(journals, "--exporter", exporter.url, "--timeout-s", "60")
+    assert time.monotonic() - began_s < 30.0
+    assert status == 1
+    assert err.endswith(f"; the last answer: {answer}: is that an ettwatch exporter?\n")
+    assert err.count("\n") == 1
+
+
+def test_ett_ship_says_why_nobody_answers(journals):
+    """The system's own words."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        status, _, err = ship(journals, "--exporter", url, "--timeout-s", "0.2")
+    assert status == 1
+    assert err.endswith("; the last answer: none (Connection refused)\n")
+
+
+def test_an_answer_of_another_kind_of_server_acknowledges_nothing(journals):
+    """A page with status 200 is no promise to keep the lines."""
+    guard = Guard(lambda _: None)
+    shipper = Shipper(journals, lambda _lines, _sent_at: Reply(200, b"<html>"), NOWHERE, guard=guard)
+    shipper.ship()
+    assert shipper.tally.last_answer == "200 OK: is that an ettwatch exporter?"
+    assert shipper.tally.lines == 0
+    assert acked_offset(journals / "aa-1.jsonl", NOWHERE) == 0
+
+
+def test_what_one_exporter_has_acknowledged_another_still_gets(journals, shipper):
+    """Each address has an offset of its own, and they do not disturb each other."""
+    shipper.ship()
+    sent = []
+
+    def post(lines, _sent_at):
+        sent.extend(lines.splitlines())
+        return Reply(200, b'{"accepted": 1}')
+
+    second = Shipper(journals, post, NOWHERE)
+    assert second.unsent_bytes() > 0
+    second.ship()
+    assert len(sent) == 600
+    assert second.unsent_bytes() == shipper.unsent_bytes() == 0
+
+
+def test_an_offset_without_an_address_holds_for_every_exporter_until_one_acknowledges(journals):
+    """A file that is a number only is understood."""
+    path = journals / "aa-1.jsonl"
+    acked_path(path).write_text("100\n")
+    assert acked_offset(path, NOWHERE) == acked_offset(path, "http://other") == 100
+    acknowledge(path, NOWHERE, 200)
+    assert acked_path(path).read_text() == f"200 {NOWHERE}\n"
+    assert (acked_offset(path, NOWHERE), acked_offset(path, "http://other")) == (200, 0)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "-5\n", f"x {NOWHERE}\n", "\xff"])
+def test_a_file_of_offsets_that_is_damaged_means_sending_again(journals, text):
+    """Twice is better than never."""
+    path = journals / "aa-1.jsonl"
+    acked_path(path).write_text(text, encoding="latin-1")
+    assert acked_offset(path, NOWHERE) == 0
+
+
+def test_a_journal_that_cannot_be_read_holds_up_no_other(journals, exporter, shipper):
+    """The trouble is remembered with its path while the rest is sent."""
+    (journals / "aa-1.jsonl").unlink()
+    (journals / "aa-1.jsonl").mkdir()
+    shipper.ship()
+    assert {event.writer for event in exporter.distinct()} == {"bb"}
+    (trouble,) = shipper.tally.troubles.values()
+    assert trouble == f"{journals}/aa-1.jsonl: Is a directory"
+
+
+def test_a_disk_that_takes_no_offset_stops_nothing(journals, exporter, shipper):
+    """The acknowledged offset cannot be written: lines are sent again later, and the shipper lives on."""
+    blocked = acked_path(journals / "aa-1.jsonl")
+    blocked.mkdir()
+    assert shipper.ship() > 0
+    assert [text for text in shipper.warnings if "trying again" in text]
+    blocked.rmdir()
+    shipper.ship()
+    assert shipper.unsent_bytes() == 0
+    assert [(event.writer, event.seq) for event in exporter.distinct()] == everything(journals)

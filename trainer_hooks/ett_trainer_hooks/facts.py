@@ -11,6 +11,9 @@ from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal, NullJournal
 
+MESSAGE_LIMIT = 4000
+"""Characters kept of a message, so that no line is longer than an exporter takes."""
+
 
 class FactRecorder:
     """Sends single events of one identity to a journal. No method raises."""
@@ -50,7 +53,9 @@ class FactRecorder:
     @hook
     def checkpoint_failed(self, step: int, message: str, mode: str = "sync") -> None:
         """The checkpoint of `step` will never be durable."""
-        self._emit(events.CheckpointFailed, urgent=True, step=int(step), mode=mode, message=message[:4000])
+        self._emit(
+            events.CheckpointFailed, urgent=True, step=int(step), mode=mode, message=message[:MESSAGE_LIMIT]
+        )
 
     @hook
     def cache(  # noqa: PLR0913 - the fields of the event

@@ -46,12 +46,16 @@ class Lines:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that `data` completes; an endless line is cut."""
+        """The lines that `data` completes, as a terminal shows them; an endless line is cut.
+
+        Of a progress bar, which returns to the beginning of its line, only the last state is kept.
+        """
         *whole, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_LIMIT:
             whole.append(self._rest)
             self._rest = b""
-        lines = [line[:LINE_LIMIT].decode("utf-8", "replace") for line in whole]
+        shown = (line.rstrip(b"\r").rpartition(b"\r")[2] for line in whole)
+        lines = [line[:LINE_LIMIT].decode("utf-8", "replace") for line in shown]
         self.last.extend(lines)
         return lines
 

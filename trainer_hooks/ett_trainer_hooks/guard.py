@@ -43,9 +43,19 @@ class Guard:
             return function(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - the boundary that protects the trainer
             self.faults += 1
-            name = getattr(function, "__name__", "hook")
+            name = public_name(function)
             self.say_once("fault", f"{name} failed ({type(error).__name__}: {error}); the job goes on")
             return None
+
+
+def public_name(function: Callable[..., Any]) -> str:
+    """What a person may know a function as.
+
+    >>> public_name(warn_on_stderr), public_name(lambda: 0)
+    ('warn_on_stderr', 'a hook')
+    """
+    name = getattr(function, "__name__", "")
+    return name if name[:1].isalpha() else "a hook"
 
 
 class Guarded(Protocol):

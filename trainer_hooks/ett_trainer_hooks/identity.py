@@ -10,7 +10,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,9 @@ ATTEMPTS_PER_RESTART = 1000
 
 LABEL_PREFIX = "ETT_LABEL_"
 MAX_JOB_ID = 128
+RANK_VARIABLES = ("RANK", "SLURM_PROCID")
+WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS")
+NODE_VARIABLES = ("GROUP_RANK", "PET_NODE_RANK", "NODE_RANK", "SLURM_NODEID", "JOB_COMPLETION_INDEX")
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,9 +53,9 @@ def identity_from_env(
         job_id=sanitised_job_id(environ["ETT_JOB_ID"]),
         writer=new_writer() if writer is None else writer,
         attempt=attempt_number(environ),
-        rank=_number(environ, "RANK"),
+        rank=_first_number(environ, RANK_VARIABLES) or 0,
         node=socket.gethostname() if node is None else node,
-        world_size=_number(environ, "WORLD_SIZE"),
+        world_size=_first_number(environ, WORLD_SIZE_VARIABLES) or 0,
         accelerators=_number(environ, "ETT_ACCELERATORS"),
         accelerator_type=environ.get("ETT_ACCELERATOR_TYPE", ""),
         allocated_at=_seconds(environ, "ETT_ALLOCATED_AT"),
@@ -78,6 +81,15 @@ def attempt_number(environ: Mapping[str, str]) -> int:
     if environ.get("ETT_ATTEMPT"):
         base = _number(environ, "ETT_ATTEMPT")
     return base + _number(environ, "TORCHELASTIC_RESTART_COUNT")
+
+
+def is_first_node(environ: Mapping[str, str]) -> bool:
+    """Whether this is the first, or the only, node of its job.
+
+    >>> is_first_node({}), is_first_node({"SLURM_NODEID": "0"}), is_first_node({"NODE_RANK": "3"})
+    (True, True, False)
+    """
+    return not _first_number(environ, NODE_VARIABLES)
 
 
 def labels_from_env(environ: Mapping[str, str]) -> dict[str, str]:
@@ -139,6 +151,11 @@ def _number(environ: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
+def _first_number(environ: Mapping[str, str], names: Sequence[str]) -> int | None:
+    """The number in the first of the variables that is set, None where none is."""
+    return next((_number(environ, name) for name in names if environ.get(name, "").strip()), None)
+
+
 def _seconds(environ: Mapping[str, str], name: str) -> float | None:
     text = environ.get(name, "").strip()
     if not text:
@@ -147,6 +164,6 @@ def _seconds(environ: Mapping[str, str], name: str) -> float | None:
         moment = float(text)
     except ValueError:
         moment = -1.0
-    if not 0 < moment < 1e11:  # noqa: PLR2004 - the range of UnixSeconds
+    if not 0 < moment < 4e9:  # noqa: PLR2004 - the range of UnixSeconds
         raise ValueError(f"{name}={text!r} is not a time in Unix seconds")
     return moment

@@ -8,15 +8,14 @@ and output; two threads copy output; one writes the launcher's journal; one ship
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import BinaryIO
 
 import msgspec
@@ -29,17 +28,17 @@ from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import (
     Identity,
     identity_from_env,
+    is_first_node,
     label_variable,
     sanitised_job_id,
 )
 from ett_trainer_hooks.journal import Journal, journal_path
+from ett_trainer_hooks.place import writable_place
 from ett_trainer_hooks.ranks import Alarm, RankWatch
 from ett_trainer_hooks.shipper import Shipper
+from ett_trainer_hooks.stopping import Stop, listening
 from ett_trainer_hooks.supervision import Supervision
-from ett_trainer_hooks.transport import poster
-
-STATUS_OF_SIGNAL: Mapping[int, str] = {signal.SIGINT: "cancelled", signal.SIGTERM: "preempted"}
-"""How a job ends that somebody stopped by a signal to its launcher."""
+from ett_trainer_hooks.transport import exporter_address, poster
 
 LAST_OUTPUT_S = 5.0
 
@@ -81,40 +80,22 @@ class LaunchSettings:
             poster(self.exporter_url)
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The environment of the command: what surrounds the launcher, the job, automatic observation."""
+        """The environment of the command: what surrounds the launcher, and the job.
+
+        Its output goes to files, which Python would fill in blocks: it is told to write at once,
+        unless `PYTHONUNBUFFERED` is set already. With `ETT_AUTO=1` its processes are observed
+        automatically.
+        """
         ours = {
             "ETT_JOB_ID": sanitised_job_id(self.job_id),
             "ETT_JOURNAL_DIR": str(self.journal_dir.absolute()),
         }
         if self.exporter_url is not None:
             ours["ETT_EXPORTER_URL"] = self.exporter_url
+        loud = {"PYTHONUNBUFFERED": "1"}
         labels = {label_variable(name): text for name, text in self.labels.items()}
-        return observed({**environ, **ours, **labels})
-
-
-class Stop:
-    """A signal that the launcher got: it is passed on to the command's group, and remembered."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.decided: tuple[str, float] | None = None
-        self._clock = clock
-        self._group: int | None = None
-        self._early: int | None = None
-
-    def send_to(self, group: int) -> None:
-        """Pass signals on to this process group, also one that came before it was there."""
-        self._group = group
-        if self._early is not None:
-            signal_group(group, self._early)
-
-    def heard(self, number: int, _frame: FrameType | None) -> None:
-        """Handle a signal."""
-        if self.decided is None:
-            self.decided = (STATUS_OF_SIGNAL[number], self._clock.now())
-        if self._group is None:
-            self._early = number
-        else:
-            signal_group(self._group, number)
+        surrounding = {**loud, **environ, **ours, **labels}
+        return observed(surrounding) if environ.get("ETT_AUTO") == "1" else surrounding
 
 
 def launch(
@@ -127,6 +108,10 @@ def launch(
 ) -> int:
     """Run the command to its end; returns its exit status (128 + n where signal n ended it).
 
+    Whatever hinders the watching is said and does not hinder the command: events that cannot be
+    kept where they should go to a temporary directory; without one, and where a variable of the
+    environment cannot be understood, the command runs unobserved.
+
     Args:
         settings: what to run, and where its journals go.
         environ: the environment to start from.
@@ -135,37 +120,65 @@ def launch(
         say: takes sentences for the person who started the launcher.
 
     Raises:
-        ValueError: an environment variable cannot be understood; the message names it.
-        OSError: the journal directory cannot be made, or the command cannot be started.
+        OSError: the command cannot be started.
     """
+    place = writable_place(settings.journal_dir, say)
+    if place is None:
+        return _run_unobserved(settings.command, environ)
+    settings = replace(settings, journal_dir=place)
     environment = settings.environment(environ)
-    settings.journal_dir.mkdir(parents=True, exist_ok=True)
-    identity = launcher_identity(environment)
-    clock = Clock()
-    outputs = [settings.journal_dir / f"{identity.writer}.{name}.log" for name in ("stdout", "stderr")]
-    watch = RankWatch(settings.journal_dir, job_id=identity.job_id, node=identity.node, now=clock.now)
-    journal = Journal(journal_path(settings.journal_dir, identity.writer, os.getpid()), identity, clock=clock)
-    supervision = Supervision(journal, watch, outputs[1], clock)
+    try:
+        identity = launcher_identity(environment)
+        tells_job_end = is_first_node(environ)
+    except ValueError as error:
+        say(f"{error}; the command runs unobserved")
+        return _run_unobserved(settings.command, environ)
+    say(f"job {identity.job_id}, events in {place}")
     sinks = (out or stream_sink(sys.stdout.buffer), err or stream_sink(sys.stderr.buffer))
-    stop = Stop(clock)
+    clock = Clock()
+    stop = Stop(clock.now)
+    outputs = [place / f"{identity.writer}.{name}.log" for name in ("stdout", "stderr")]
+    watch = RankWatch(place, job_id=identity.job_id, node=identity.node, now=clock.now)
+    journal = Journal(journal_path(place, identity.writer, os.getpid()), identity, clock=clock)
+    supervision = Supervision(journal, watch, outputs[1], clock, tells_job_end=tells_job_end)
     with shipping(settings, say), copying(outputs, sinks), closing(journal), listening(stop):
-        supervision.begin()
-        try:
-            child = _start(settings, environment, outputs)
-        except OSError as error:
-            supervision.end_unstarted(f"{settings.command[0]}: {error.strerror}")
-            raise
-        status = _look_after(child, supervision, stop, settings.look_every_s)
+        status = _run_observed(settings, environment, outputs, supervision, stop)
     return shell_status(status)
 
 
+def _run_observed(
+    settings: LaunchSettings,
+    environment: Mapping[str, str],
+    outputs: Sequence[Path],
+    supervision: Supervision,
+    stop: Stop,
+) -> int:
+    """Run the command while `supervision` tells how it fares; its exit status."""
+    supervision.begin()
+    try:
+        child = _start(settings.command, environment, outputs)
+    except OSError as error:
+        supervision.end_unstarted(f"{settings.command[0]}: {error.strerror}")
+        raise
+    return _look_after(child, supervision, stop, settings.look_every_s)
+
+
+def _run_unobserved(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run the command with the launcher's own output and with the hooks off; its exit status."""
+    stop = Stop(time.time)
+    with listening(stop):
+        child = subprocess.Popen(command, env={**environ, "ETT_DISABLED": "1"}, start_new_session=True)
+        stop.send_to(child.pid)
+        return shell_status(child.wait())
+
+
 def _start(
-    settings: LaunchSettings, environment: Mapping[str, str], outputs: Sequence[Path]
+    command: Sequence[str], environment: Mapping[str, str], outputs: Sequence[Path]
 ) -> subprocess.Popen[bytes]:
     """Start the command in a session of its own, its output appended to files."""
     with outputs[0].open("ab") as stdout, outputs[1].open("ab") as stderr:
         return subprocess.Popen(
-            settings.command, env=environment, stdout=stdout, stderr=stderr, start_new_session=True
+            command, env=environment, stdout=stdout, stderr=stderr, start_new_session=True
         )
 
 
@@ -197,20 +210,6 @@ def launcher_identity(environ: Mapping[str, str]) -> Identity:
 
 
 @contextmanager
-def listening(stop: Stop) -> Iterator[None]:
-    """Handle the signals that stop a job while the command runs (main thread only)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, stop.heard) for number in STATUS_OF_SIGNAL}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
 def copying(paths: Sequence[Path], sinks: Sequence[Sink]) -> Iterator[None]:
     """Pass the output files on while the command runs, to their ends."""
     stop = threading.Event()
@@ -234,7 +233,8 @@ def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator
     if settings.exporter_url is None:
         yield
         return
-    shipper = Shipper(settings.journal_dir, poster(settings.exporter_url))
+    exporter = exporter_address(settings.exporter_url)
+    shipper = Shipper(settings.journal_dir, poster(settings.exporter_url), exporter)
     stop = threading.Event()
     thread = threading.Thread(
         target=shipper.run, args=(stop, settings.drain_s), name="ett-shipper", daemon=True
@@ -247,7 +247,8 @@ def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator
         thread.join(timeout=settings.drain_s + 1.0)
         if left := shipper.unsent_bytes():
             say(
-                f"{left} bytes of events are not shipped yet; send them with: "
+                f"{left} bytes of events are not shipped yet "
+                f"(the last answer: {shipper.tally.last_answer}); send them with: "
                 f"ett ship {settings.journal_dir} --exporter {settings.exporter_url} --once"
             )
 
@@ -260,14 +261,6 @@ def stream_sink(stream: BinaryIO) -> Sink:
         stream.flush()
 
     return sink
-
-
-def signal_group(group: int, number: int) -> None:
-    """Send a signal to a process group; one that is gone is no error."""
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return
 
 
 def shell_status(status: int) -> int:

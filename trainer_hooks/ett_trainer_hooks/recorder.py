@@ -18,7 +18,8 @@ from typing import TypeVar
 from ett_core import events
 from ett_trainer_hooks import crash
 from ett_trainer_hooks.clock import Clock
-from ett_trainer_hooks.facts import FactRecorder
+from ett_trainer_hooks.evidence import redacted
+from ett_trainer_hooks.facts import MESSAGE_LIMIT, FactRecorder
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
@@ -92,8 +93,12 @@ class Recorder(FactRecorder):
         return recorder
 
     @classmethod
-    def _started(cls, environ: Mapping[str, str], report_every_s: float, guard: Guard) -> Recorder:
-        identity = identity_from_env(environ)
+    def _started(cls, environ: Mapping[str, str], report_every_s: float, guard: Guard) -> Recorder | None:
+        try:
+            identity = identity_from_env(environ)
+        except ValueError as error:
+            guard.say_once("setting", f"{error}; the hooks are off, the job goes on")
+            return None
         clock = Clock()
         path = journal_path(Path(environ["ETT_JOURNAL_DIR"]), identity.writer, os.getpid())
         journal = Journal(path, identity, clock=clock, guard=guard)
@@ -204,8 +209,9 @@ class Recorder(FactRecorder):
         self._report()
         name = None if error is None else type(error).__name__
         text = message if error is None else describe(error)
+        kept = None if text is None else redacted(text)[:MESSAGE_LIMIT]
         self._emit(
-            events.Failure, urgent=True, exception=name, message=text, signal=signal, exit_code=exit_code
+            events.Failure, urgent=True, exception=name, message=kept, signal=signal, exit_code=exit_code
         )
 
     @hook

@@ -1,7 +1,8 @@
 """Segments: whole lines of one journal, from the offset that was acknowledged last.
 
-The offset lies beside the journal in `<journal>.acked` and is replaced atomically, only after an
-exporter said that the lines are durable. A reader of files; it never touches the journals.
+The offsets lie beside the journal in `<journal>.acked`, one line an exporter: bytes, a space, its
+address. A line without an address holds for every exporter. The file is replaced atomically, only
+after an exporter said that the lines are durable. A reader of files; it never touches the journals.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 import msgspec
 
 SEGMENT_BYTES = 1 << 20
+ANY_EXPORTER = ""
+"""Stands for the exporter in a line of `.acked` that names none."""
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -31,33 +34,48 @@ def journals_in(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.jsonl"))
 
 
+def journals_below(directory: Path) -> list[Path]:
+    """The journals of a directory and of those in it, at any depth."""
+    return sorted(path for path in directory.rglob("*.jsonl") if path.is_file())
+
+
 def acked_path(journal: Path) -> Path:
     """The file that holds the acknowledged offset of a journal."""
     return journal.with_name(journal.name + ".acked")
 
 
-def acked_offset(journal: Path) -> int:
-    """Bytes of a journal that an exporter has acknowledged; 0 where that is not known."""
+def acked_offsets(journal: Path) -> dict[str, int]:
+    """Bytes of a journal by the exporter that has acknowledged them; what cannot be read is not there."""
     try:
-        return int(acked_path(journal).read_text())
+        lines = acked_path(journal).read_text().splitlines()
     except (OSError, ValueError):
-        return 0
+        return {}
+    parts = [line.partition(" ") for line in lines]
+    return {exporter: int(digits) for digits, _, exporter in parts if digits.isdecimal()}
 
 
-def acknowledge(journal: Path, offset: int) -> None:
-    """Remember that an exporter holds a journal up to `offset`."""
+def acked_offset(journal: Path, exporter: str) -> int:
+    """Bytes of a journal that `exporter` has acknowledged; 0 where that is not known."""
+    offsets = acked_offsets(journal)
+    return offsets.get(exporter, offsets.get(ANY_EXPORTER, 0))
+
+
+def acknowledge(journal: Path, exporter: str, offset: int) -> None:
+    """Remember that `exporter` holds a journal up to `offset`."""
+    offsets = {**acked_offsets(journal), exporter: offset}
+    offsets.pop(ANY_EXPORTER, None)
     path = acked_path(journal)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.write_text(f"{offset}\n")
+    fresh.write_text("".join(f"{bytes_held} {name}\n" for name, bytes_held in offsets.items()))
     fresh.replace(path)
 
 
-def next_segment(journal: Path, limit: int = SEGMENT_BYTES) -> Segment | None:
-    """The next whole lines to send, at most `limit` bytes; None where there are none yet.
+def next_segment(journal: Path, exporter: str, limit: int = SEGMENT_BYTES) -> Segment | None:
+    """The next whole lines to send to `exporter`, at most `limit` bytes; None where there are none yet.
 
     A torn last line waits until it is whole, which it may never be.
     """
-    start = acked_offset(journal)
+    start = acked_offset(journal, exporter)
     try:
         file = journal.open("rb")
     except FileNotFoundError:
@@ -89,15 +107,11 @@ def halved(segment: Segment) -> Segment | None:
     return Segment(segment.journal, segment.start, segment.start + len(data), data)
 
 
-def unsent_bytes(directory: Path) -> int:
-    """Bytes of whole lines that no exporter has acknowledged."""
-    return sum(_unsent(journal) for journal in journals_in(directory))
-
-
-def _unsent(journal: Path) -> int:
+def unsent_bytes(journal: Path, exporter: str) -> int:
+    """Bytes of whole lines that `exporter` has not acknowledged; 0 where the journal cannot be read."""
     try:
         with journal.open("rb") as file:
-            file.seek(acked_offset(journal))
+            file.seek(acked_offset(journal, exporter))
             return file.read().rfind(b"\n") + 1
     except OSError:
         return 0

@@ -11,6 +11,8 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from ett_trainer_hooks.evidence import redacted
+
 if TYPE_CHECKING:
     from ett_trainer_hooks.recorder import Recorder
 
@@ -88,10 +90,10 @@ class SaveSpan(PhaseSpan):
 
 
 def describe(error: BaseException, limit: int = 4000) -> str:
-    """Type and message of an exception, cut to `limit` characters.
+    """Type and message of an exception, without secrets, cut to `limit` characters.
 
     >>> describe(ValueError("no such table"))
     'ValueError: no such table'
     """
     text = str(error)
-    return (f"{type(error).__name__}: {text}" if text else type(error).__name__)[:limit]
+    return redacted(f"{type(error).__name__}: {text}" if text else type(error).__name__)[:limit]

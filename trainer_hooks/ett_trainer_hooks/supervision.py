@@ -25,9 +25,15 @@ EVIDENCE_PER_ATTEMPT = 50
 
 
 class Supervision:
-    """Speaks for a job through `journal`; every event is about the attempt that is current."""
+    """Speaks for a job through `journal`; every event is about the attempt that is current.
 
-    def __init__(self, journal: Journal, watch: RankWatch, stderr: Path, clock: Clock) -> None:
+    Of several nodes only the first `tells_job_end`: another may be done before training is.
+    """
+
+    def __init__(
+        self, journal: Journal, watch: RankWatch, stderr: Path, clock: Clock, *, tells_job_end: bool = True
+    ) -> None:
+        self._tells_job_end = tells_job_end
         self._journal = journal
         self._base = journal.identity
         self._watch = watch
@@ -87,13 +93,15 @@ class Supervision:
         status, moment = decided or ("failed" if command_status else "succeeded", self._clock.now())
         at = moment if status == "cancelled" else self._clock.now()
         self._say(events.AttemptEnd, at=at, status=status, exit_code=command_status)
-        self._say(events.JobEnd, status=status)
+        if self._tells_job_end:
+            self._say(events.JobEnd, status=status)
 
     def end_unstarted(self, why: str) -> None:
         """The command could not be started."""
         self._say(events.Failure, message=why)
         self._say(events.AttemptEnd, status="failed")
-        self._say(events.JobEnd, status="failed")
+        if self._tells_job_end:
+            self._say(events.JobEnd, status="failed")
 
     def _judged(self, death: Death, command_status: int | None) -> Verdict | None:
         return judge(death, told=self._told, attempt=self.attempt, command_status=command_status)
@@ -132,7 +140,7 @@ class Supervision:
 
     def _tell_tail(self) -> None:
         if self._lines.last:
-            self._tell_line("\n".join(self._lines.last))
+            self.fact("stderr", "\n".join(self._lines.last))
 
     def _tell_line(self, text: str) -> None:
         self._evidence[self.attempt] += 1

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import msgspec
 
 SEGMENTS_PATH = "/api/v1/segments"
+STRANGERS_SAY = (
+    http.HTTPStatus.NOT_FOUND,
+    http.HTTPStatus.METHOD_NOT_ALLOWED,
+    http.HTTPStatus.NOT_IMPLEMENTED,
+)
+"""What servers of another kind answer to a segment."""
+LONGEST_WAIT_S = 300.0
+"""Whatever an exporter asks for, a sender comes back after this."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -25,16 +34,19 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The body of an answer: lines `rejected` by number, or why all of it was refused."""
+    """The body of an answer: lines `rejected` by number, or why all of it was refused.
 
-    accepted: int = 0
+    `accepted` is None where the answer is not one to a segment.
+    """
+
+    accepted: int | None = None
     duplicates: int = 0
     rejected: list[RejectedLine] = []
     error: str = ""
 
 
 class RejectedLine(msgspec.Struct, frozen=True):
-    """A line (from 0) that no exporter will take, and why."""
+    """A line (from 1) that no exporter will take, and why."""
 
     line: int
     reason: str = ""
@@ -50,16 +62,17 @@ def poster(exporter_url: str, timeout_s: float = 10.0) -> Post:
     Raises:
         ValueError: that is no http or https address.
     """
-    parts = urlsplit(exporter_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"exporter address {exporter_url!r} is not of the form http://host:port")
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    host, port, path = parts.hostname, parts.port, parts.path.rstrip("/") + SEGMENTS_PATH
+    scheme, host, port, path = _parts(exporter_url)
+    kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+    path += SEGMENTS_PATH
 
     def post(lines: bytes, sent_at: float) -> Reply:
+        began_s = time.monotonic()
+        body = gzip.compress(lines, 6)
         connection = kind(host, port, timeout=timeout_s)
         try:
-            connection.request("POST", path, gzip.compress(lines, 6), _headers(sent_at))
+            connection.connect()
+            connection.request("POST", path, body, _headers(sent_at + time.monotonic() - began_s))
             response = connection.getresponse()
             return Reply(response.status, response.read(), _retry_after(response.getheader("Retry-After")))
         except http.client.HTTPException as error:
@@ -70,12 +83,69 @@ def poster(exporter_url: str, timeout_s: float = 10.0) -> Post:
     return post
 
 
+def exporter_address(exporter_url: str) -> str:
+    """The address of an exporter, always written alike and without a password.
+
+    Raises:
+        ValueError: that is no http or https address.
+
+    >>> exporter_address("http://me:secret@Host:9410/"), exporter_address("https://[::1]/ett")
+    ('http://host:9410', 'https://[::1]/ett')
+    """
+    scheme, host, port, path = _parts(exporter_url)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown}{'' if port is None else f':{port}'}{path}"
+
+
+def is_acknowledgement(reply: Reply) -> bool:
+    """An exporter says that it holds the lines; a server of another kind may answer 200 as well.
+
+    >>> is_acknowledgement(Reply(200, b'{"accepted": 3}')), is_acknowledgement(Reply(200, b"<html>"))
+    (True, False)
+    """
+    return reply.status == http.HTTPStatus.OK and verdict_of(reply).accepted is not None
+
+
+def answer_in_words(reply: Reply) -> str:
+    """What an exporter answered, for a person.
+
+    >>> answer_in_words(Reply(503, b'{"error": "the disk is full"}'))
+    '503 Service Unavailable: the disk is full'
+    >>> answer_in_words(Reply(404, b"<html>nothing here</html>"))
+    '404 Not Found: is that an ettwatch exporter?'
+    """
+    status = f"{reply.status} {http.client.responses.get(reply.status, '')}".rstrip()
+    if is_acknowledgement(reply):
+        return status
+    if reply.status < http.HTTPStatus.BAD_REQUEST or reply.status in STRANGERS_SAY:
+        return f"{status}: is that an ettwatch exporter?"
+    why = " ".join(verdict_of(reply).error.split())
+    return f"{status}: {why}" if why and not why.startswith("<") else status
+
+
 def verdict_of(reply: Reply) -> Verdict:
     """What the body of a reply says; empty where it is not of the protocol."""
     try:
         return msgspec.json.decode(reply.body, type=Verdict)
     except msgspec.DecodeError:
         return Verdict(error=reply.body[:200].decode("utf-8", "replace"))
+
+
+def _parts(exporter_url: str) -> tuple[str, str, int | None, str]:
+    """Scheme, host, port and path of an address.
+
+    Raises:
+        ValueError: that is no http or https address.
+    """
+    problem = f"exporter address {exporter_url!r} is not of the form http://host:port"
+    try:
+        parts = urlsplit(exporter_url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(problem) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(problem)
+    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
 
 
 def _headers(sent_at: float) -> dict[str, str]:
@@ -87,8 +157,15 @@ def _headers(sent_at: float) -> dict[str, str]:
 
 
 def _retry_after(text: str | None) -> float | None:
-    """Seconds from a Retry-After header; its date form is not used by an exporter."""
+    """Seconds from a Retry-After header, at most `LONGEST_WAIT_S`.
+
+    Its date form is not used by an exporter.
+
+    >>> _retry_after("2"), _retry_after("inf"), _retry_after("nan"), _retry_after("soon")
+    (2.0, 300.0, None, None)
+    """
     try:
-        return max(float(text), 0.0) if text else None
+        seconds = float(text or "")
     except ValueError:
         return None
+    return min(seconds, LONGEST_WAIT_S) if seconds >= 0 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 
@@ -10,9 +11,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "--exporter",
-        default="http://127.0.0.1:9410",
+        default=os.environ.get("ETT_EXPORTER_URL") or "http://127.0.0.1:9410",
         metavar="URL",
-        help="the exporter whose jobs are shown (default: %(default)s)",
+        help="the exporter whose jobs are shown (default: $ETT_EXPORTER_URL, else %(default)s)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument(
@@ -28,18 +29,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until interrupted; 2 for settings that cannot work."""
-    from ett_dashboard.server import serve
-    from ett_dashboard.settings import Settings
+    """Serve until interrupted; 1 where it cannot listen, 2 for settings that cannot work."""
+    from ett_dashboard.settings import Address, Settings
 
     try:
         settings = Settings(exporter_url=arguments.exporter, refresh_s=arguments.refresh_s)
+        address = Address(host=arguments.host, port=arguments.port)
     except ValueError as error:
-        print(f"ett dashboard: {error}", file=sys.stderr)
-        return 2
+        return _complain(error, 2)
+
+    from ett_dashboard.server import ServeError, serve
 
     def announce(url: str) -> None:
         print(f"ett dashboard: {url} shows the jobs of {settings.exporter_url}", flush=True)
 
-    serve(settings, arguments.host, arguments.port, announce)
+    try:
+        serve(settings, address, announce)
+    except ServeError as error:
+        return _complain(error, 1)
     return 0
+
+
+def _complain(error: Exception, status: int) -> int:
+    print(f"ett dashboard: {error}", file=sys.stderr)
+    return status

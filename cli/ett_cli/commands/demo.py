@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import shutil
 import signal
 import sys
 import time
@@ -49,15 +50,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play the demo; 0 if it showed what it promises, 1 if not, 128 + n after signal n."""
+    """Play the demo.
+
+    Returns 0 if it showed what it promises, 1 if not, 2 for settings that cannot work, 128 + n
+    after signal n.
+    """
+    from ett_cli.demo.settings import UnusableError, checked_ports, make_run_dir, refusal
+
+    refused = refusal(arguments.steps, arguments.port, arguments.app_port)
+    if refused:
+        return _complain(refused, 2)
     needed = [
         name for name in (*NEEDED, *(() if arguments.no_app else ("streamlit",))) if not find_spec(name)
     ]
     if needed:
-        print(f"ett demo: not installed here: {', '.join(needed)}", file=sys.stderr)
-        return 1
-    stage = _stage(arguments)
-    stage.run_dir.mkdir(parents=True, exist_ok=True)
+        return _complain(f"not installed here: {', '.join(needed)}", 1)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    run_dir = (arguments.run_dir or Path("runs", stamp)).absolute()
+    try:
+        make_run_dir(run_dir)
+        ports = checked_ports(arguments.port, 0 if arguments.no_app else arguments.app_port)
+    except UnusableError as error:
+        return _complain(str(error), error.status)
+    stage = _stage(arguments, f"demo-{stamp}-{secrets.token_hex(2)}", run_dir, ports)
     _say(f"ett demo: job {stage.job_id}, everything in {stage.run_dir}")
     try:
         with _stoppable():
@@ -67,15 +82,19 @@ def run(arguments: argparse.Namespace) -> int:
         return 128 + stopped.number
 
 
-def _stage(arguments: argparse.Namespace) -> Stage:
-    from ett_cli.demo.stage import Stage, free_port
+def _complain(text: str, status: int) -> int:
+    print(f"ett demo: {text}", file=sys.stderr, flush=True)
+    return status
 
-    stamp = time.strftime("%Y%m%d-%H%M%S")
+
+def _stage(arguments: argparse.Namespace, job_id: str, run_dir: Path, ports: tuple[int, int]) -> Stage:
+    from ett_cli.demo.stage import Stage
+
     return Stage(
-        job_id=f"demo-{stamp}-{secrets.token_hex(2)}",
-        run_dir=(arguments.run_dir or Path("runs", stamp)).absolute(),
-        exporter_port=arguments.port or free_port(),
-        app_port=arguments.app_port or free_port(),
+        job_id=job_id,
+        run_dir=run_dir,
+        exporter_port=ports[0],
+        app_port=ports[1],
         steps=arguments.steps,
         app=not arguments.no_app,
     )
@@ -86,6 +105,7 @@ def _play(stage: Stage, *, stay: bool) -> int:
     from ett_cli.demo.judge import judge
     from ett_cli.demo.play import DemoError, Play
     from ett_cli.demo.stage import MARK
+    from ett_cli.demo.words import where_to_go_on
     from ett_cli.report import report
 
     allocated_at = time.time()
@@ -93,18 +113,17 @@ def _play(stage: Stage, *, stay: bool) -> int:
         try:
             job = Play(stage, children, say=_say).run(allocated_at)
         except DemoError as error:
-            print(f"ett demo: {error}", file=sys.stderr, flush=True)
-            return 1
+            return _complain(str(error), 1)
         _say(f"\n{report(job)}\n")
         status = judge(stage, job, say=_say)
+        ett = "ett" if shutil.which("ett") else sys.argv[0]
+        _say(f"\n{where_to_go_on(stage, stays=stay, ett=ett)}")
         if stay:
-            _stay(stage)
+            _stay()
     return status
 
 
-def _stay(stage: Stage) -> None:
-    where = f"{stage.job_url} and {stage.exporter_url}" if stage.app else stage.exporter_url
-    _say(f"\nStill serving {where}; Ctrl-C stops everything.")
+def _stay() -> None:
     try:
         signal.pause()
     except Stopped:

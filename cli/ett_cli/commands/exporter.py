@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve; returns 0 after SIGTERM or SIGINT, 1 with one sentence where it cannot start."""
+    """Serve; 0 after SIGTERM or SIGINT, 1 where it cannot start, 2 for settings that cannot work."""
     from ett_exporter.database import StoreError
     from ett_exporter.server import ServeError, serve
     from ett_exporter.settings import Settings
@@ -52,11 +52,18 @@ def run(arguments: argparse.Namespace) -> int:
             watch=tuple(arguments.watch),
             ended_grace_s=arguments.ended_grace_s,
         )
+    except ValueError as error:
+        return _complain(error, 2)
+    try:
         serve(settings, lambda url: _say_ready(url, arguments.database))
-    except (ValueError, ServeError, StoreError) as error:
-        print(f"ett exporter: {error}", file=sys.stderr)
-        return 1
+    except (ServeError, StoreError) as error:
+        return _complain(error, 1)
     return 0
+
+
+def _complain(error: Exception, status: int) -> int:
+    print(f"ett exporter: {error}", file=sys.stderr)
+    return status
 
 
 def _say_ready(url: str, database: str) -> None:

@@ -103,7 +103,7 @@ def render(answer: dict[str, Any]) -> str:
             f"Save every {answer['optimal_interval_s']:,.1f} s.",
             f"That wastes {share} of {answer['train_s']:,.0f} s:",
             f"  blocked by {answer['checkpoints']:,.1f} saves: {answer['wasted_blocking_s']:,.1f} s",
-            f"  lost in {answer['failures']:g} failures: {answer['wasted_lost_s']:,.1f} s",
+            f"  lost in {_failures(answer['failures'])}: {answer['wasted_lost_s']:,.1f} s",
         ]
     current = answer.get("current")
     if current:
@@ -112,3 +112,14 @@ def render(answer: dict[str, Any]) -> str:
             f"({current['wasted_percent']:.3f} %), {current['saving_s']:,.1f} s more than needed."
         )
     return "\n".join([*lines, *answer["cautions"]])
+
+
+def _failures(count: float) -> str:
+    """A number of failures, which may be a fraction.
+
+    >>> _failures(28800.0), _failures(2.5), _failures(1.0)
+    ('28,800 failures', '2.5 failures', '1 failure')
+    """
+    if count == 1:
+        return "1 failure"
+    return f"{count:,.0f} failures" if count >= 100 else f"{count:g} failures"  # noqa: PLR2004 - whole enough

@@ -16,7 +16,7 @@ from pathlib import Path
 EPILOG = """\
 The command's output passes through, its exit status is returned (128 + n where signal n ended
 it). Recorders in the command find the job by ETT_JOB_ID and ETT_JOURNAL_DIR; programs without a
-recorder are observed through torch (not with ETT_AUTO=0). Killing this launcher does not stop the
+recorder are observed through torch with --auto. Killing this launcher does not stop the
 command. At the end one sentence says what took most of the time and what to do about it.
 """
 CANNOT_RUN = 126
@@ -48,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="describe the job: job_name, team, model, cluster, scheduler, ... (repeatable)",
     )
     parser.add_argument(
+        "--auto",
+        action="store_true",
+        help="observe programs that have no recorder, through public seams of torch (as ETT_AUTO=1)",
+    )
+    parser.add_argument(
         "--quiet", action="store_true", help="print nothing but the command's output and errors"
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
@@ -55,12 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, or 2 where a setting is wrong."""
+    from ett_trainer_hooks.identity import sanitised_job_id
     from ett_trainer_hooks.launcher import LaunchSettings, launch
 
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         return _complain("there is no command; write it after --", 2)
-    job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
+    given = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
+    job_id = sanitised_job_id(given)
     directory = arguments.journal_dir or default_journal_dir(job_id, os.environ)
     try:
         settings = LaunchSettings(
@@ -71,8 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
             labels=dict(arguments.label),
         )
         say = _say_nothing if arguments.quiet else _say
-        say(f"job {job_id}, events in {directory}")
-        status = launch(settings, say=say)
+        if job_id != given:
+            _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
+        environ = {**os.environ, "ETT_AUTO": "1"} if arguments.auto else os.environ
+        status = launch(settings, environ, say=say)
     except ValueError as error:
         return _complain(str(error), 2)
     except FileNotFoundError as error:
@@ -107,14 +116,29 @@ def last_sentence(directory: Path, job_id: str, now: float) -> str:
     return (largest_loss(account.components) if account else "") or "there is nothing to say about this job"
 
 
+def what_is_wrong(job_id: str) -> str:
+    """Why a job id cannot be used as it is.
+
+    >>> what_is_wrong("bad id!")
+    'holds characters that it may not'
+    """
+    from ett_trainer_hooks.identity import MAX_JOB_ID
+
+    if len(job_id) > MAX_JOB_ID:
+        return f"is longer than {MAX_JOB_ID} characters"
+    return "holds characters that it may not"
+
+
 def default_journal_dir(job_id: str, environ: Mapping[str, str]) -> Path:
     """Where journals go that were not given a place."""
+    from ett_trainer_hooks.identity import sanitised_job_id
+
     if given := environ.get("ETT_JOURNAL_DIR"):
         return Path(given)
     state = environ.get("XDG_STATE_HOME")
     home = environ.get("HOME")
     root = Path(state) if state else Path(home, ".local/state") if home else Path(tempfile.gettempdir())
-    return root / "ettwatch" / job_id.replace("/", "_")
+    return root / "ettwatch" / sanitised_job_id(job_id).replace("/", "_").lstrip(".")
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -8,11 +8,18 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ett_trainer_hooks.shipper import Shipper
+
+LAST_LINES_S = 5.0
+"""Seconds to go on after a signal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ett ship`."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="directory of journals")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="directory of journals, at any depth")
     parser.add_argument(
         "--exporter",
         default=os.environ.get("ETT_EXPORTER_URL"),
@@ -31,29 +38,70 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ship; returns 0 where everything was acknowledged, 1 where not, 2 for a wrong setting."""
+    from ett_trainer_hooks.guard import Guard
+    from ett_trainer_hooks.segments import journals_below
     from ett_trainer_hooks.shipper import Shipper
-    from ett_trainer_hooks.transport import poster
+    from ett_trainer_hooks.transport import exporter_address, poster
 
     if not arguments.exporter:
-        return _complain("--exporter URL is needed (or ETT_EXPORTER_URL)")
-    if not arguments.directory.is_dir():
-        return _complain(f"{arguments.directory} is no directory")
+        return _complain("--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
     try:
-        shipper = Shipper(arguments.directory, poster(arguments.exporter))
+        os.scandir(arguments.directory).close()
+        exporter = exporter_address(arguments.exporter)
     except ValueError as error:
-        return _complain(str(error))
+        return _complain(str(error), 2)
+    except OSError as error:
+        return _complain(f"{arguments.directory}: {error.strerror}", 2)
+    guard = Guard(_silent) if arguments.once else Guard()
+    post = poster(arguments.exporter)
+    shipper = Shipper(arguments.directory, post, exporter, find=journals_below, guard=guard)
+    shipper.run(_stop(arguments.once), arguments.timeout_s if arguments.once else LAST_LINES_S)
+    return report(arguments.directory, exporter, shipper)
+
+
+def report(directory: Path, exporter: str, shipper: Shipper) -> int:
+    """Print what became of the journals; the exit status."""
+    tally = shipper.tally
+    journals = shipper.journals()
+    if not journals and not tally.lines:
+        return _complain(f"no journal in {directory}", 1)
+    known = f", {tally.known} of them known there already" if tally.known else ""
+    sent = f"{counted(len(journals), 'journal')}, {counted(tally.lines, 'line')} sent to {exporter}{known}"
+    print(f"ett ship: {sent}")
+    problems = list(tally.troubles.values())
+    if tally.rejected:
+        problems.append(f"{counted(tally.rejected, 'line')} rejected, the first: {tally.first_reason}")
+    if left := shipper.unsent_bytes():
+        problems.append(f"{counted(left, 'byte')} not acknowledged; the last answer: {tally.last_answer}")
+    for problem in problems:
+        _complain(problem, 1)
+    return 1 if problems else 0
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "line"), counted(12000, "line")
+    ('1 line', '12,000 lines')
+    """
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _stop(once: bool) -> threading.Event:  # noqa: FBT001 - of a flag
+    """Set when it is time to stop: from the beginning, or at SIGINT and SIGTERM."""
     stop = threading.Event()
-    if arguments.once:
+    if once:
         stop.set()
-    else:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda _number, _frame: stop.set())
-    shipper.run(stop, arguments.timeout_s if arguments.once else 5.0)
-    left = shipper.unsent_bytes()
-    print(f"ett ship: {left} bytes are not acknowledged" if left else "ett ship: everything is acknowledged")
-    return 1 if left else 0
+        return stop
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    return stop
 
 
-def _complain(text: str) -> int:
+def _silent(_text: str) -> None:
+    """Say nothing now: the report at the end says it."""
+
+
+def _complain(text: str, status: int) -> int:
     print(f"ett ship: {text}", file=sys.stderr)
-    return 2
+    return status

@@ -31,6 +31,14 @@ class Child:
     name: str
     process: subprocess.Popen[bytes]
     log: Path
+    began_at_byte: int = 0
+    """Length of the file before this process wrote to it."""
+
+    def new_output(self) -> str:
+        """What this process has said so far."""
+        with self.log.open("rb") as stream:
+            stream.seek(self.began_at_byte)
+            return stream.read().decode(errors="replace")
 
     def tail(self, lines: int = TAIL_LINES) -> str:
         """The last lines of its output."""
@@ -62,6 +70,7 @@ class Children:
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> Child:
         """Start a process whose output goes to `log`; it reads nothing."""
         with log.open("ab") as output:
+            began_at_byte = output.tell()
             process = subprocess.Popen(
                 command,
                 env=dict(environment),
@@ -70,7 +79,7 @@ class Children:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        child = Child(name, process, log)
+        child = Child(name, process, log, began_at_byte)
         self._children.append(child)
         return child
 

@@ -78,11 +78,14 @@ class Play:
 
     def _start_services(self) -> None:
         stage = self._stage
-        self._start("exporter", stages.exporter_command)
-        self._until("the exporter answers", lambda: get_text(f"{stage.exporter_url}/healthz"))
+        self._serve("exporter", stages.exporter_command, stage.exporter_url, "healthz")
         if stage.app:
-            self._start("app", stages.app_command)
-            self._until("the app answers", lambda: get_text(f"{stage.app_url}/_stcore/health"))
+            self._serve("app", stages.app_command, stage.app_url, "_stcore/health")
+
+    def _serve(self, name: str, command: Callable[[Stage], list[str]], url: str, health: str) -> None:
+        """Start a service and wait for it: ours, which says its address once it has it, not another's."""
+        child = self._start(name, command)
+        self._until(f"the {name} answers", lambda: url in child.new_output() and get_text(f"{url}/{health}"))
 
     def _start(
         self, name: str, command: Callable[[Stage], list[str]], allocated_at: float | None = None
@@ -127,17 +130,19 @@ class Play:
         return job if job is not None and job["finished"] else None
 
     def _until(self, what: str, look: Callable[[], T | None]) -> T:
-        while not (found := look()):
+        while True:
+            found = look()
             dead = self._children.dead(self._services)
             if dead is not None:
                 raise DemoError(f"the {dead.name} ended while waiting until {what}\n{_tail(dead)}")
+            if found:
+                return found
             if self._clock() > self._end_s:
                 raise DemoError(
                     f"{self._stage.limit_s:.0f} s were up while waiting until {what}; "
                     f"the logs are in {self._stage.run_dir}"
                 )
             self._pause(LOOK_EVERY_S)
-        return found
 
     def _line_if_due(self, text: str) -> None:
         if self._clock() - self._said_s >= SAY_EVERY_S:

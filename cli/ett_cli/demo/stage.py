@@ -15,6 +15,7 @@ from pathlib import Path
 
 MARK = "ETT_DEMO_RUN"
 RANKS = 2
+HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +42,12 @@ class Stage:
     @property
     def exporter_url(self) -> str:
         """Address of the exporter."""
-        return f"http://127.0.0.1:{self.exporter_port}"
+        return f"http://{HOST}:{self.exporter_port}"
 
     @property
     def app_url(self) -> str:
         """Address of the app."""
-        return f"http://127.0.0.1:{self.app_port}"
+        return f"http://{HOST}:{self.app_port}"
 
     @property
     def job_url(self) -> str:
@@ -58,12 +59,15 @@ class Stage:
         return self.run_dir / f"{name}.log"
 
 
-def free_port() -> int:
-    """A port of the loopback interface that nobody uses at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port(port: int = 0) -> int:
+    """The port, once it was listened on for a moment; for 0, one that nobody uses.
+
+    Raises:
+        OSError: somebody listens there, or we may not.
+    """
+    with socket.create_server((HOST, port)) as probe:
+        free: int = probe.getsockname()[1]
+        return free
 
 
 def ett(*words: str) -> list[str]:

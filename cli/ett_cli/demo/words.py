@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,3 +48,15 @@ def places(stage: Stage) -> list[str]:
     """Where to look, one after the other."""
     exporter = [f"{stage.exporter_url}/metrics", f"log {stage.log('trainer')}"]
     return [f"job {stage.job_url}", f"fleet {stage.app_url}/", *exporter] if stage.app else exporter
+
+
+def where_to_go_on(stage: Stage, *, stays: bool, ett: str = "ett") -> str:
+    """The last lines: what is still served, if anything, and the command that accounts anew.
+
+    `ett` is the command as whoever reads it can start it.
+    """
+    again = f"The same account from the journals: {ett} account {shlex.quote(str(stage.journal_dir))}"
+    if not stays:
+        return again
+    pages = f"{stage.job_url} and " if stage.app else ""
+    return f"Still serving {pages}{stage.exporter_url}/metrics; Ctrl-C stops everything.\n{again}"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ett_core.accounting.account import nanoseconds
 from ett_core.accounting.loop import Loop, LoopMark
 from ett_core.accounting.phases import MAIN, Phase
-from ett_core.accounting.rank import Rank, RankMark
+from ett_core.accounting.rank import Rank, RankMark, begin_reported, begin_unreported
 from ett_core.accounting.settings import Settings
 from ett_core.events import (
     AttemptEnd,
@@ -120,7 +120,10 @@ class Attempt:
 
     def consume(self, at_ns: int, event: Event) -> None:
         """Fold the next event, which is not earlier than any before it."""
-        self._frame(at_ns, event)
+        self.version += 1
+        self.last_ns = at_ns
+        if self.first_ns is None or type(event) in _FRAMING:
+            self._frame(at_ns, event)
         if self._over_ns is not None and at_ns > self._over_ns:
             self._hold_back(at_ns, event)
         else:
@@ -131,6 +134,8 @@ class Attempt:
 
         It can tell when the attempt started and how it ended, and nothing else.
         """
+        self.version += 1
+        self.last_ns = at_ns
         self._frame(at_ns, event)
         if not isinstance(event, (AttemptEnd, Failure)):
             return
@@ -140,16 +145,12 @@ class Attempt:
             _HANDLERS[type(event)](self, at_ns, event)
 
     def _frame(self, at_ns: int, event: Event) -> None:
-        """Learn when the attempt began, ended at the earliest, and was last heard of.
+        """Learn when the attempt began and when, at the earliest, it ended.
 
         Its start counts only from what came before its first end, survived or not.
         """
-        self.version += 1
-        self.last_ns = at_ns
         if self.first_ns is None:
             self.first_ns = at_ns
-        if type(event) not in _FRAMING:
-            return
         if isinstance(event, AttemptStart):
             if self._first_bad_ns is None or at_ns <= self._first_bad_ns:
                 self._started(at_ns, event)
@@ -271,14 +272,23 @@ class Attempt:
             return
         rank = self.ranks[event.rank]
         if event.rank == self.leader and self.loop is not None:
-            self.loop.report(at_ns, event, rank.loop_phases())
-        elif self.leader is None or event.rank < self.leader:
+            phases = rank.loop_phases()
+            self.loop.report(at_ns, event, phases)
+            if phases:
+                rank.reported(at_ns)
+        else:
+            self._report_of_another(at_ns, event, rank)
+        self.last_progress_ns = at_ns
+        if self.reached_step is None or event.step > self.reached_step:
+            self.reached_step = event.step
+
+    def _report_of_another(self, at_ns: int, event: Progress, rank: Rank) -> None:
+        """A report of a rank that does not lead, or leads from here on."""
+        if self.leader is None or event.rank < self.leader:
             self.leader = event.rank
             self.loop = Loop(self._settings, at_ns, event)
             self.observed = True
         rank.reported(at_ns)
-        self.last_progress_ns = at_ns
-        self._reached(event.step)
 
     def _on_checkpoint(self, at_ns: int, event: Checkpoint | CheckpointFailed) -> None:
         del event
@@ -287,7 +297,8 @@ class Attempt:
     def _on_durable(self, at_ns: int, event: CheckpointDurable) -> None:
         self._checkpoint_spoken(at_ns)
         self.durable.setdefault(event.step, at_ns)
-        self._reached(event.step)
+        if self.reached_step is None or event.step > self.reached_step:
+            self.reached_step = event.step
 
     def _on_failure(self, at_ns: int, event: Failure) -> None:
         self._may_end(at_ns, event)
@@ -307,35 +318,13 @@ class Attempt:
         if self.checkpoint_spoken_ns is None:
             self.checkpoint_spoken_ns = at_ns
 
-    def _reached(self, step: int) -> None:
-        if self.reached_step is None or step > self.reached_step:
-            self.reached_step = step
-
     # -- asking ------------------------------------------------------------------------------
 
     def loop_begin(self) -> tuple[int | None, int | None]:
         """When the loop began, None while it has not, and the rank that decided it."""
         if self.loop is None:
-            return self._loop_begin_unreported()
-        begun = {
-            number: rank.begun_ns() for number, rank in self.ranks.items() if rank.first_batch_ns is not None
-        }
-        if not begun:
-            return self.loop.first_ns, self.leader
-        last = max(float("inf") if at is None else at for at in begun.values())
-        critical = min(number for number, at in begun.items() if (float("inf") if at is None else at) == last)
-        at_ns = begun[critical]
-        return (self.loop.first_ns if at_ns is None else min(at_ns, self.loop.first_ns)), critical
-
-    def _loop_begin_unreported(self) -> tuple[int | None, int | None]:
-        last_ns, critical = None, None
-        for number in sorted(self.ranks):
-            begun_ns = self.ranks[number].begun_ns()
-            if begun_ns is None:
-                return None, number
-            if last_ns is None or begun_ns > last_ns:
-                last_ns, critical = begun_ns, number
-        return last_ns, critical
+            return begin_unreported(self.ranks)
+        return begin_reported(self.ranks, self.leader, self.loop.first_ns)
 
     def follow_rank(self) -> int | None:
         """The rank whose main track the loop follows: the leader, else the lowest."""

@@ -10,7 +10,7 @@ attempts, divided at that writer's first event.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ett_core.accounting.account import nanoseconds
@@ -88,13 +88,16 @@ class Lane:
         elif at_ns < seen[0]:
             seen[0] = at_ns
 
-    def _lowest_writers(self) -> list[tuple[int, int]]:
-        ranks = [rank for rank, _ in self._presence if rank >= 0]
-        lowest = min(ranks, default=None)
-        return sorted((first, last) for (rank, _), (first, last) in self._presence.items() if rank == lowest)
+    def _writers(self) -> dict[int, list[tuple[int, int]]]:
+        """By rank, the first and last event of each of its writers, in the order of the first."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for (rank, _), (first, last) in self._presence.items():
+            found.setdefault(rank, []).append((first, last))
+        return {rank: sorted(writers) for rank, writers in found.items()}
 
     def _several_lowest_writers(self) -> bool:
-        return len(self._lowest_writers()) > 1
+        ranks = [rank for rank, _ in self._presence if rank >= 0]
+        return bool(ranks) and ranks.count(min(ranks)) > 1
 
     def has_writer(self, writer: str) -> bool:
         """Whether a writer sent events of this attempt."""
@@ -115,8 +118,12 @@ class Lane:
                 return
         first = self._consumed - self._dropped
         due = self._marks[-1].consumed + MARK_EVERY
+        plain = not self._splits and not self._cuts
+        if plain and not self.parts and self._keys:
+            self.parts.append(Attempt(self.number, self._settings))
+        consume = self.parts[0].consume if plain and self.parts else self._consume
         for key, event in zip(self._keys[first:], self._events[first:], strict=True):
-            self._consume(key[0], event)
+            consume(key[0], event)
             self._consumed += 1
             if self._consumed >= due:
                 last = self.parts[-1]
@@ -153,7 +160,7 @@ class Lane:
 
     def _divide(self) -> None:
         """Find restarts that forgot to count: the lowest rank begins again after its last event."""
-        splits = division_moments(self._lowest_writers())
+        splits = division_moments(self._writers())
         if splits == self._splits:
             return
         changed = min(set(splits) ^ set(self._splits))
@@ -193,22 +200,44 @@ class Lane:
         self._reset()
         for key, event in ordered:
             self._note_presence(key[0], event)
-        self._splits = division_moments(self._lowest_writers()) if self._divided else []
+        self._splits = division_moments(self._writers()) if self._divided else []
         for key, event in ordered:
             self.add(key[0], event)
         self.settle()
 
 
-def division_moments(writers: Sequence[tuple[int, int]]) -> list[int]:
-    """When a rank began again: each writer's first event that comes after all before had ended.
+def division_moments(writers: Mapping[int, Sequence[tuple[int, int]]]) -> list[int]:
+    """When a job was started again under the same attempt number.
+
+    The lowest rank (not the launcher) shows it: it begins again. Where another rank or the
+    launcher began again before that, but after the lowest had fallen silent, that is the moment.
+
+    >>> division_moments({-1: [(0, 70), (78, 90)], 0: [(0, 20), (80, 90)]})
+    [78]
+    """
+    ranks = [rank for rank in writers if rank >= 0]
+    if not ranks:
+        return []
+    lowest = min(ranks)
+    others = [at for rank in writers if rank != lowest for _, at in begun_again(writers[rank])]
+    return [
+        min([moment, *(at for at in others if silent_ns < at < moment)])
+        for silent_ns, moment in begun_again(writers[lowest])
+    ]
+
+
+def begun_again(writers: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """When one rank had fallen silent, and when a new writer of it then began.
 
     `writers` holds the first and last event of each writer, in the order of the first.
 
-    >>> division_moments([(0, 20), (10, 30), (80, 90)])
-    [80]
+    >>> begun_again([(0, 20), (10, 30), (80, 90)])
+    [(30, 80)]
     """
-    moments: list[int] = []
-    for index, (first, _) in enumerate(writers):
-        if index and first > max(last for _, last in writers[:index]):
-            moments.append(first)
-    return moments
+    found: list[tuple[int, int]] = []
+    silent_ns = None
+    for first, last in writers:
+        if silent_ns is not None and first > silent_ns:
+            found.append((silent_ns, first))
+        silent_ns = last if silent_ns is None else max(silent_ns, last)
+    return found

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from ett_core.accounting.account import Stretch
 from ett_core.accounting.attempt import SUCCEEDED
 from ett_core.accounting.layout import Span
-from ett_core.accounting.loop import Loop, Piece, Row, pieces_between
+from ett_core.accounting.loop import Loop
 from ett_core.accounting.phases import MAIN, Phase, close_at, owners
+from ett_core.accounting.rows import Piece, Row, pieces_between
 from ett_core.components import (
     OTHER,
     SHUTDOWN,

@@ -11,6 +11,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 MAIN = "main"
+MAX_DEPTH = 256
+"""Phases opened deeper than this are not seen: nobody nests so deep, a missing end repeated does."""
+MAX_TRACKS = 64
+"""Tracks of one rank beyond these are not seen."""
 
 
 class Phase(NamedTuple):
@@ -54,6 +58,8 @@ class PhaseLog:
     def begin(self, at_ns: int, phase: str, track: str) -> None:
         """Open a phase inside whatever is open on its track."""
         stack = self.stacks.get(track, ())
+        if len(stack) >= MAX_DEPTH or (track not in self.stacks and len(self.stacks) >= MAX_TRACKS):
+            return
         self.stacks[track] = (*stack, Phase(at_ns, self.opened, None, phase, track))
         self.opened += 1
 

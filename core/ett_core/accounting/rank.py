@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.phases import MAIN, Phase, PhaseLog, PhaseLogMark
@@ -47,7 +47,10 @@ class Rank:
         """A phase ends; gives back those that end and had begun before the last report."""
         if self.since_report is None:
             return self.starting.end(at_ns, phase, track)
-        return self.since_report.end(at_ns, phase, track) if track == MAIN else []
+        reached_back = self.since_report.end(at_ns, phase, track) if track == MAIN else []
+        if at_ns == self.first_report_ns:
+            self.starting.closed.extend(p for p in reached_back if p.order < self.starting.opened)
+        return reached_back
 
     def reported(self, at_ns: int) -> None:
         """A report closes every phase that this rank had begun, unless its end comes later."""
@@ -96,3 +99,33 @@ class Rank:
         if mark.since_report is not None:
             self.since_report, later = mark.since_report
             self.since_report.restore(later)
+
+
+def begin_unreported(ranks: Mapping[int, Rank]) -> tuple[int | None, int | None]:
+    """When the loop began while no rank has reported, and the critical rank.
+
+    Not yet (None) while a rank has no first batch or compiles in its first step; the lowest such
+    rank is critical.
+    """
+    last_ns, critical = None, None
+    for number in sorted(ranks):
+        begun_ns = ranks[number].begun_ns()
+        if begun_ns is None:
+            return None, number
+        if last_ns is None or begun_ns > last_ns:
+            last_ns, critical = begun_ns, number
+    return last_ns, critical
+
+
+def begin_reported(
+    ranks: Mapping[int, Rank], leader: int | None, first_report_ns: int
+) -> tuple[int, int | None]:
+    """When the loop began, at the latest with the leader's first report, and the critical rank."""
+    begun = {number: rank.begun_ns() for number, rank in ranks.items() if rank.first_batch_ns is not None}
+    if not begun:
+        return first_report_ns, leader
+    ends = {number: float("inf") if at is None else at for number, at in begun.items()}
+    last = max(ends.values())
+    critical = min(number for number, end in ends.items() if end == last)
+    at_ns = begun[critical]
+    return (first_report_ns if at_ns is None else min(at_ns, first_report_ns)), critical

@@ -79,7 +79,16 @@ def ett_run(ran, tmp_path):
     """Runs a command under `ett run`."""
 
     def run(*command: str, options: tuple[str, ...] = (), **more: str) -> Ran:
-        words = [ETT, "run", "--job-id", "job", "--journal-dir", str(tmp_path / "journal"), *options]
+        words = [
+            ETT,
+            "run",
+            "--auto",
+            "--job-id",
+            "job",
+            "--journal-dir",
+            str(tmp_path / "journal"),
+            *options,
+        ]
         return ran(*words, "--", *command, **more)
 
     return run

@@ -1,0 +1,119 @@
+"""One job as its journals tell of it: its account, and the details that its report speaks of.
+
+Held by one thread. Only kinds of events that the report needs reach the details, each event
+once, however often the journals repeat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import asdict
+
+from ett_core.accounting import FailureAccount, JobAccount, JobFold
+from ett_core.causes import cause_of
+from ett_core.components import AREAS, area_of
+from ett_core.details import EvidenceLine, JobDetails
+from ett_core.events import (
+    AnyEvent,
+    Cache,
+    Checkpoint,
+    CheckpointDurable,
+    CheckpointFailed,
+    Compile,
+    Evidence,
+    Failure,
+)
+
+_DETAILED = frozenset({Cache, Checkpoint, CheckpointDurable, CheckpointFailed, Compile, Evidence, Failure})
+
+
+class Recorded:
+    """The two folds of one job: `add` its events, then ask."""
+
+    def __init__(self, job_id: str) -> None:
+        self._fold = JobFold(job_id)
+        self._details = JobDetails()
+        self._detailed: set[tuple[str, int]] = set()
+
+    def add(self, events: Sequence[AnyEvent]) -> None:
+        """Take in events of the job, in any order; repeats change nothing."""
+        self._fold.add(events)
+        self._details.add(event for event in events if type(event) in _DETAILED and self._is_new(event))
+
+    def as_json(self, now: float) -> dict[str, Any] | None:
+        """What `ett account --json` prints of the job as of `now`; None before any event.
+
+        Times are Unix seconds, `_s` are seconds.
+        """
+        account = self._fold.account(now)
+        if account is None:
+            return None
+        return {**_account(account), "failure_list": self._failures(account), **self._extras()}
+
+    def _is_new(self, event: AnyEvent) -> bool:
+        key = (event.writer, event.seq)
+        if key in self._detailed:
+            return False
+        self._detailed.add(key)
+        return True
+
+    def _failures(self, account: JobAccount) -> list[dict[str, Any]]:
+        return [_failure(failure, self._details.evidence(failure.attempt)) for failure in account.failures]
+
+    def _extras(self) -> dict[str, Any]:
+        checkpoints, caches = self._details.checkpoints, self._details.caches
+        durable = checkpoints.last_durable
+        return {
+            "checkpoint_count": checkpoints.count,
+            "checkpoint_blocking_s": checkpoints.blocking_s,
+            "last_durable_at": durable.time if durable else None,
+            "last_durable_step": durable.step if durable else None,
+            "caches": {
+                name: {"hits": total.hits, "misses": total.misses, "bypasses": total.bypasses}
+                for name, total in caches.items()
+            },
+            "compile": self._details.compile_s,
+        }
+
+
+def _account(account: JobAccount) -> dict[str, Any]:
+    return {
+        "job_id": account.job_id,
+        "state": account.state,
+        "state_since": account.state_since,
+        "finished": account.finished,
+        "start": account.start,
+        "end": account.end,
+        "wall_s": account.wall_s,
+        "components": dict(account.components),
+        "groups": account.groups,
+        "areas": by_area(account.components),
+        "ett_percent": account.ett_percent,
+        "resume_evidence": account.resume_evidence,
+        "failures": len(account.failures),
+        "survived_failures": account.survived_failures,
+        "attempts": len(account.attempts),
+        "tts_s": account.tts_s,
+        "ttr_s": list(account.ttr_s),
+        "unsaved_exposure_s": account.unsaved_exposure_s,
+        "not_saved": account.not_saved,
+        "step": account.step,
+        "last_progress_at": account.last_progress_at,
+        "last_event_at": account.last_event_at,
+    }
+
+
+def _failure(failure: FailureAccount, evidence: Iterable[EvidenceLine]) -> dict[str, Any]:
+    fields = ("time", "rank", "node", "source", "text")
+    lines = [{field: getattr(line, field) for field in fields} for line in evidence]
+    return {**asdict(failure), "cause": cause_of(failure), "evidence": lines}
+
+
+def by_area(components: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by area of the training cycle, from seconds by component; every area is present."""
+    totals = dict.fromkeys(AREAS, 0.0)
+    for component, seconds in components.items():
+        totals[area_of(component)] += seconds
+    return totals

@@ -1,0 +1,45 @@
+"""Sequence numbers kept as ranges hold exactly what was put in."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ett_core.sequences import Sequences
+
+numbers = st.lists(st.integers(0, 60), max_size=40)
+
+
+def holding(some):
+    held = Sequences()
+    for number in some:
+        held.add(number)
+    return held
+
+
+@given(numbers)
+def test_a_number_is_new_once(some):
+    """Numbers are held once added, no others are, and the ranges are as few as they can be."""
+    held, seen = Sequences(), set()
+    for number in some:
+        assert held.add(number) == (number not in seen)
+        seen.add(number)
+    ranges = held.ranges()
+    assert [n for first, last in ranges for n in range(first, last + 1)] == sorted(seen)
+    assert all(after[0] > before[1] + 1 for before, after in pairwise(ranges))
+
+
+@given(numbers, numbers)
+def test_the_text_form_gives_the_numbers_back(some, more):
+    """Parsing what str wrote gives equal ranges, which go on as the first ones would."""
+    held = holding(some)
+    again = Sequences.parse(str(held))
+    assert again.ranges() == held.ranges()
+    assert [again.add(number) for number in more] == [held.add(number) for number in more]
+
+
+def test_numbers_without_gaps_are_one_range():
+    """A writer that counts costs one range, however long it counts."""
+    assert str(holding(range(100_000))) == "0-99999"

@@ -1,0 +1,60 @@
+"""Where the events of a job can be kept: the directory that was asked for, else a temporary one.
+
+Called once by a launcher, before the command starts. It writes and removes one small file.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def fresh_directory() -> Path:
+    """A new temporary directory, for this user only.
+
+    Raises:
+        OSError: there is no place for one.
+    """
+    return Path(tempfile.mkdtemp(prefix="ett-"))
+
+
+def writable_place(
+    wanted: Path, say: Callable[[str], object], temporary: Callable[[], Path] = fresh_directory
+) -> Path | None:
+    """The absolute path of `wanted`, made if need be; where it takes no file, that of a temporary directory.
+
+    None where no directory takes a file. Whatever is not as `wanted` is told to `say`.
+    """
+    try:
+        return _checked(wanted)
+    except OSError as error:
+        problem = f"journal directory {wanted} cannot be written ({_reason(error)})"
+    try:
+        place = _checked(temporary())
+    except OSError as error:
+        say(f"{problem}, nor can a temporary one ({_reason(error)}); the command runs unobserved")
+        return None
+    say(f"{problem}; events go to {place}")
+    return place
+
+
+def _checked(directory: Path) -> Path:
+    """The directory by its absolute path, after a file was written there.
+
+    Raises:
+        OSError: it cannot be made, listed or written.
+    """
+    place = directory.absolute()
+    if not place.exists():
+        place.mkdir(parents=True, exist_ok=True)
+    os.scandir(place).close()
+    with tempfile.NamedTemporaryFile(dir=place, prefix=".ett-") as probe:
+        probe.write(b"\n")
+        probe.flush()
+    return place
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
