@@ -88,8 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND)
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}", CANNOT_RUN)
-    if not arguments.quiet:
-        say(last_sentence(directory, job_id, time.time()))
+    if sentence := "" if arguments.quiet else last_sentence(directory, job_id, time.time()):
+        say(sentence)
     return status
 
 
@@ -113,7 +113,7 @@ def last_sentence(directory: Path, job_id: str, now: float) -> str:
         for part in read_journals([str(directory)]):
             fold.add([event for event in part.events if event.job_id == job])
     account = fold.account(now)
-    return (largest_loss(account.components) if account else "") or "there is nothing to say about this job"
+    return largest_loss(account.components) if account else ""
 
 
 def what_is_wrong(job_id: str) -> str:
