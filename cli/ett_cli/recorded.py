@@ -6,14 +6,14 @@ once, however often the journals repeat it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import asdict
 
 from ett_core.accounting import FailureAccount, JobAccount, JobFold
 from ett_core.causes import cause_of
-from ett_core.components import AREAS, area_of
+from ett_core.components import area_seconds
 from ett_core.details import EvidenceLine, JobDetails
 from ett_core.events import (
     AnyEvent,
@@ -89,7 +89,7 @@ def _account(account: JobAccount) -> dict[str, Any]:
         "wall_s": account.wall_s,
         "components": dict(account.components),
         "groups": account.groups,
-        "areas": by_area(account.components),
+        "areas": area_seconds(account.components),
         "ett_percent": account.ett_percent,
         "resume_evidence": account.resume_evidence,
         "failures": len(account.failures),
@@ -109,11 +109,3 @@ def _failure(failure: FailureAccount, evidence: Iterable[EvidenceLine]) -> dict[
     fields = ("time", "rank", "node", "source", "text")
     lines = [{field: getattr(line, field) for field in fields} for line in evidence]
     return {**asdict(failure), "cause": cause_of(failure), "evidence": lines}
-
-
-def by_area(components: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by area of the training cycle, from seconds by component; every area is present."""
-    totals = dict.fromkeys(AREAS, 0.0)
-    for component, seconds in components.items():
-        totals[area_of(component)] += seconds
-    return totals

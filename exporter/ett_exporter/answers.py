@@ -12,7 +12,7 @@ import msgspec
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import seconds
 from ett_core.causes import cause_of
-from ett_core.components import area_of
+from ett_core.components import area_seconds
 from ett_core.details import EvidenceLine
 from ett_exporter.live import JobPage, JobView
 
@@ -49,7 +49,7 @@ def page_answer(page: JobPage) -> Json:
         "labels": details.labels,
         "config_hash": details.config_hash,
         "nodes": page.nodes,
-        "areas": area_seconds(account.components),
+        "areas": {area: s for area, s in area_seconds(account.components).items() if s},
         "resume_evidence": account.resume_evidence,
         "not_saved": account.not_saved,
     }
@@ -75,15 +75,6 @@ def _joined(stretches: Sequence[Stretch]) -> Stretch:
         amounts.update(dict(stretch.shares))
     first, last = stretches[0], stretches[-1]
     return Stretch(first.start_ns, last.end_ns, first.attempt, tuple(amounts.items()))
-
-
-def area_seconds(components: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by area of the training cycle, without those that are zero.
-
-    >>> area_seconds({"training": 8.0, "data_wait": 1.0, "stalled": 1.0})
-    {'effective training': 8.0, 'wasted training': 2.0}
-    """
-    return _sum_of({area_of(component): amount} for component, amount in components.items())
 
 
 def _identity(view: JobView) -> Json:
