@@ -19,6 +19,7 @@ import pytest
 REQUIRED = os.environ.get("ETT_REQUIRE_SERVICES") == "1"
 PROGRAMS = ("chromium", "prometheus", "promtool")
 TORCHREC_PARTS = ("torch", "torchrec", "fbgemm_gpu")
+FRAMEWORKS = ("lightning", "transformers", "accelerate")
 
 
 def what_is_missing(service: str) -> str | None:
@@ -29,8 +30,9 @@ def what_is_missing(service: str) -> str | None:
     """
     if service in PROGRAMS:
         return None if shutil.which(service) else f"{service} is not on PATH"
-    if service == "torch":
-        absent = [name for name in TORCHREC_PARTS if importlib.util.find_spec(name) is None]
+    if service == "torch" or service in FRAMEWORKS:
+        parts = TORCHREC_PARTS if service == "torch" else (service,)
+        absent = [name for name in parts if importlib.util.find_spec(name) is None]
         return f"not installed: {', '.join(absent)}" if absent else None
     if service == "compiler":
         header = Path(sysconfig.get_path("include")) / "Python.h"
@@ -38,7 +40,7 @@ def what_is_missing(service: str) -> str | None:
             name for name, there in (("g++", shutil.which("g++")), (header, header.is_file())) if not there
         ]
         return f"not there: {', '.join(map(str, absent))}" if absent else None
-    known = ", ".join([*PROGRAMS, "torch", "compiler"])
+    known = ", ".join([*PROGRAMS, "torch", "compiler", *FRAMEWORKS])
     raise ValueError(f"no service {service!r} is known to tests/conftest.py (known: {known})")
 
 
