@@ -43,6 +43,8 @@ from ett_trainer_hooks.transport import exporter_address, poster
 LAST_OUTPUT_S = 5.0
 
 Sink = Callable[[bytes], object]
+Observer = Callable[[], None]
+"""Looks at the running job once, from the launcher's main thread; a fault of it is counted, not raised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +162,8 @@ def _run_observed(
     except OSError as error:
         supervision.end_unstarted(f"{settings.command[0]}: {error.strerror}")
         raise
-    return _look_after(child, supervision, stop, settings.look_every_s)
+    observers: list[Observer] = [supervision.look]
+    return _look_after(child, supervision, stop, observers, settings.look_every_s)
 
 
 def _run_unobserved(command: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -183,15 +186,20 @@ def _start(
 
 
 def _look_after(
-    child: subprocess.Popen[bytes], supervision: Supervision, stop: Stop, look_every_s: float
+    child: subprocess.Popen[bytes],
+    supervision: Supervision,
+    stop: Stop,
+    observers: Sequence[Observer],
+    look_every_s: float,
 ) -> int:
-    """Watch the command until it ends; its exit status, whatever becomes of the watching."""
+    """Let the observers look until the command ends; its exit status, whatever becomes of the watching."""
     stop.send_to(child.pid)
     alarm = Alarm()
     guard = Guard()
     told = False
     while (status := child.poll()) is None:
-        guard.call(supervision.look)
+        for observe in observers:
+            guard.call(observe)
         if stop.decided is not None and not told:
             told = True
             supervision.fact("launcher", f"the launcher was told to stop: {stop.decided[0]}")
