@@ -34,6 +34,8 @@ def what_is_missing(service: str) -> str | None:
         parts = TORCHREC_PARTS if service == "torch" else (service,)
         absent = [name for name in parts if importlib.util.find_spec(name) is None]
         return f"not installed: {', '.join(absent)}" if absent else None
+    if service == "torchtitan":
+        return None if importlib.util.find_spec(service) else "torchtitan is not installed"
     if service == "compiler":
         header = Path(sysconfig.get_path("include")) / "Python.h"
         absent = [
