@@ -6,6 +6,7 @@ once, however often the journals repeat it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,7 +25,9 @@ from ett_core.events import (
     Compile,
     Evidence,
     Failure,
+    Progress,
 )
+from ett_core.sequences import Sequences
 
 _DETAILED = frozenset({Cache, Checkpoint, CheckpointDurable, CheckpointFailed, Compile, Evidence, Failure})
 
@@ -35,12 +38,12 @@ class Recorded:
     def __init__(self, job_id: str) -> None:
         self._fold = JobFold(job_id)
         self._details = JobDetails()
-        self._detailed: set[tuple[str, int]] = set()
+        self._detailed: defaultdict[str, Sequences] = defaultdict(Sequences)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """Take in events of the job, in any order; repeats change nothing."""
         self._fold.add(events)
-        self._details.add(event for event in events if type(event) in _DETAILED and self._is_new(event))
+        self._details.add(event for event in events if _is_detailed(event) and self._is_new(event))
 
     def as_json(self, now: float) -> dict[str, Any] | None:
         """What `ett account --json` prints of the job as of `now`; None before any event.
@@ -53,18 +56,14 @@ class Recorded:
         return {**_account(account), "failure_list": self._failures(account), **self._extras()}
 
     def _is_new(self, event: AnyEvent) -> bool:
-        key = (event.writer, event.seq)
-        if key in self._detailed:
-            return False
-        self._detailed.add(key)
-        return True
+        return self._detailed[event.writer].add(event.seq)
 
     def _failures(self, account: JobAccount) -> list[dict[str, Any]]:
         return [_failure(failure, self._details.evidence(failure.attempt)) for failure in account.failures]
 
     def _extras(self) -> dict[str, Any]:
         checkpoints, caches = self._details.checkpoints, self._details.caches
-        durable = checkpoints.last_durable
+        durable, steps = checkpoints.last_durable, self._details.step_times
         return {
             "checkpoint_count": checkpoints.count,
             "checkpoint_blocking_s": checkpoints.blocking_s,
@@ -75,7 +74,14 @@ class Recorded:
                 for name, total in caches.items()
             },
             "compile": self._details.compile_s,
+            "step_times": None if steps is None else asdict(steps),
         }
+
+
+def _is_detailed(event: AnyEvent) -> bool:
+    if isinstance(event, Progress):
+        return event.step_seconds is not None and bool(event.step_seconds.buckets)
+    return type(event) in _DETAILED
 
 
 def _account(account: JobAccount) -> dict[str, Any]:

@@ -137,6 +137,8 @@ def _figures(job: Job) -> Iterator[str]:
         times = (unrecovered if seconds is None else duration(seconds) for seconds in job["ttr_s"])
         yield _figure("Time to recover", ", ".join(times))
     yield _figure("Training lost", _lost(job))
+    if job.get("step_times"):
+        yield _figure("Steps", _steps(job["step_times"]))
     if job.get("checkpoint_count"):
         yield _figure("Checkpoints", _checkpoints(job))
 
@@ -147,6 +149,20 @@ def _lost(job: Job) -> str:
     return f"{lost} unsaved" + (
         f"; {duration(at_risk)} more would be lost by a failure now" if at_risk else ""
     )
+
+
+def _steps(times: Mapping[str, float]) -> str:
+    """How long steps took, in words.
+
+    >>> _steps({"timed": 1200, "p50_s": 0.0123, "p99_s": 0.5, "max_s": 75.0})
+    'half of 1,200 took at most 12.3 ms, 99 % at most 500 ms, the longest 1 m 15.0 s'
+    """
+    p50, p99, longest = (_step_length(times[name]) for name in ("p50_s", "p99_s", "max_s"))
+    return f"half of {times['timed']:,} took at most {p50}, 99 % at most {p99}, the longest {longest}"
+
+
+def _step_length(seconds: float) -> str:
+    return duration(seconds) if seconds >= 10.0 else f"{1000 * seconds:.3g} ms"  # noqa: PLR2004 - seconds from here
 
 
 def _checkpoints(job: Job) -> str:

@@ -29,6 +29,7 @@ from ett_core.events import (
     Failure,
     Progress,
 )
+from ett_core.step_times import add_to, quantile
 
 EVIDENCE_KEPT = 100
 """Latest evidence lines kept of one attempt."""
@@ -52,6 +53,19 @@ class CacheTotals(msgspec.Struct, frozen=True, gc=False):
     misses: int = 0
     bypasses: int = 0
     saved_s: float = 0.0
+
+
+class StepTimes(msgspec.Struct, frozen=True, gc=False):
+    """How long steps took, without data wait, over all ranks and attempts of a job.
+
+    Quantiles are within `step_times.RELATIVE_ERROR`. `timed` is the number of steps behind them: those
+    of reports that hold a histogram.
+    """
+
+    timed: int
+    p50_s: float
+    p99_s: float
+    max_s: float
 
 
 class EvidenceLine(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -81,6 +95,8 @@ class JobDetails:
         self._node_moments: dict[int, Moment] = {}
         self.samples = 0.0
         """Samples consumed by all ranks, each counting its own."""
+        self._steps: dict[int, int] = {}
+        self._longest_step_s = 0.0
         self._caches: dict[tuple[str, str], Cache] = {}
         self._counters: dict[str, Counters] = {}
         self._evidence: dict[int, list[EvidenceLine]] = {}
@@ -120,6 +136,15 @@ class JobDetails:
     def accelerator_type(self) -> str:
         """Type of the accelerators, empty where never said."""
         return str(self._latest("accelerator_type", ""))
+
+    @property
+    def step_times(self) -> StepTimes | None:
+        """How long steps took; None where no report holds a histogram."""
+        p50_s, p99_s = quantile(self._steps, 0.5), quantile(self._steps, 0.99)
+        if p50_s is None or p99_s is None:
+            return None
+        longest_s = self._longest_step_s
+        return StepTimes(sum(self._steps.values()), min(p50_s, longest_s), min(p99_s, longest_s), longest_s)
 
     @property
     def caches(self) -> dict[str, CacheTotals]:
@@ -183,8 +208,12 @@ class JobDetails:
             _say(self._versions, name, moment, value)
 
     def _take_progress(self, event: Progress) -> None:
-        if event.rank >= 0:
-            self.samples += _bounded(event.samples)
+        if event.rank < 0:
+            return
+        self.samples += _bounded(event.samples)
+        if event.step_seconds is not None and event.step_seconds.buckets:
+            add_to(self._steps, event.step_seconds.buckets)
+            self._longest_step_s = max(self._longest_step_s, event.step_seconds.max)
 
     def _take_compile(self, event: Compile) -> None:
         for stage, seconds in event.stage_seconds.items():

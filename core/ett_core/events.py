@@ -18,6 +18,8 @@ from typing import Annotated, ClassVar, TypeAlias, Union
 
 import msgspec
 
+from ett_core.step_times import LAST_BUCKET
+
 PROTOCOL_VERSION = 1
 LAUNCHER_RANK = -1
 JOB_ID_PATTERN = re.compile(r"[A-Za-z0-9._:/@-]{1,128}")
@@ -26,6 +28,7 @@ UnixSeconds = Annotated[float, msgspec.Meta(gt=0, lt=4e9)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+Bucket = Annotated[int, msgspec.Meta(ge=0, le=LAST_BUCKET)]
 Label = Annotated[str, msgspec.Meta(max_length=1024)]
 Name = Annotated[str, msgspec.Meta(max_length=256)]
 
@@ -92,12 +95,17 @@ class FirstBatch(Event, frozen=True, kw_only=True, gc=False, tag="first_batch"):
     step: Step | None = None
 
 
-class StepSeconds(msgspec.Struct, frozen=True, gc=False):
-    """Durations of the steps of one report, without their data wait."""
+class StepSeconds(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Durations of the steps of one report, without their data wait.
+
+    `buckets` are steps by the bucket of their duration, see `ett_core.step_times`; empty where the
+    writer keeps none.
+    """
 
     count: Count
     sum: Seconds
     max: Seconds
+    buckets: dict[Bucket, Count] = {}
 
 
 class Progress(Event, frozen=True, kw_only=True, gc=False, tag="progress"):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from ett_core import events
 from ett_core.events import EVENT_KINDS, AnyEvent, Event, decode, encode
+from ett_core.step_times import LAST_BUCKET
 
 TYPES = {kind.kind: kind for kind in typing.get_args(AnyEvent)}
 ENVELOPE = ("v", "job_id", "writer", "seq", "attempt", "rank", "node", "time")
@@ -77,6 +78,7 @@ def of_type(annotation: object) -> st.SearchStrategy:
             count=st.integers(0, 2**62 - 1),
             sum=limited(events.Seconds),
             max=limited(events.Seconds),
+            buckets=st.dictionaries(st.integers(0, LAST_BUCKET), st.integers(0, 2**62 - 1)),
         ),
         type(None): st.none(),
     }

@@ -319,7 +319,9 @@ class Recorder(FactRecorder):
         if tally is None:
             return
         self._due_s = now_s + self._every_s
-        seconds = events.StepSeconds(count=tally.steps, sum=tally.sum_s, max=tally.max_s)
+        seconds = events.StepSeconds(
+            count=tally.steps, sum=tally.sum_s, max=tally.max_s, buckets=tally.buckets
+        )
         self._emit(
             events.Progress,
             at=self._clock.wall_at(tally.done_s),

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import msgspec
 
+from ett_core.step_times import LAST_BUCKET, bucket_of
+
 
 class Tally(msgspec.Struct, frozen=True):
-    """What happened since the previous report. `done_s`: monotonic seconds of the last step's end."""
+    """What happened since the previous report.
+
+    `buckets` are steps by the bucket of their duration (`ett_core.step_times`), `done_s` are monotonic
+    seconds of the last step's end.
+    """
 
     step: int
     steps: int
@@ -18,6 +24,7 @@ class Tally(msgspec.Struct, frozen=True):
     data_wait_s: float
     sum_s: float
     max_s: float
+    buckets: dict[int, int]
     done_s: float
 
 
@@ -29,13 +36,15 @@ class StepMeter:
     True
     >>> meter.wait(0.25); meter.begin(10.75, samples=32); meter.complete(12.0)
     True
-    >>> meter.take(12.0)
-    Tally(step=2, steps=2, samples=64.0, data_wait_s=0.25, sum_s=1.75, max_s=1.25, done_s=12.0)
+    >>> tally = meter.take(12.0)
+    >>> tally.step, tally.samples, tally.data_wait_s, tally.sum_s, tally.max_s, tally.buckets, tally.done_s
+    (2, 64.0, 0.25, 1.75, 1.25, {153: 1, 163: 1}, 12.0)
     """
 
     __slots__ = (
         "_away_s",
         "_began_s",
+        "_counts",
         "_done_s",
         "_max_s",
         "_sum_s",
@@ -52,6 +61,7 @@ class StepMeter:
         self.in_hand = 0.0
         self._away_s = 0.0
         self._done_s = 0.0
+        self._counts = [0] * (LAST_BUCKET + 1)
         self._clear()
 
     def _clear(self) -> None:
@@ -92,7 +102,18 @@ class StepMeter:
         self._sum_s += seconds
         if seconds > self._max_s:  # noqa: PLR1730 - half the time of max()
             self._max_s = seconds
+        self._counts[bucket_of(seconds)] += 1
         return True
+
+    def _take_buckets(self) -> dict[int, int]:
+        """The buckets that hold steps; all are empty afterwards."""
+        counts = self._counts
+        if not self.steps:
+            return {}
+        buckets = {bucket: steps for bucket, steps in enumerate(counts) if steps}
+        for bucket in buckets:
+            counts[bucket] = 0
+        return buckets
 
     def finish(self, now_s: float, *, samples: float, wait_s: float) -> None:
         """A step is complete and the next one begins at once (a loop that counts by itself)."""
@@ -114,6 +135,7 @@ class StepMeter:
             data_wait_s=self._wait_s,
             sum_s=self._sum_s,
             max_s=self._max_s,
+            buckets=self._take_buckets(),
             done_s=done_s,
         )
         self._clear()
