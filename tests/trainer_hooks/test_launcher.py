@@ -366,7 +366,7 @@ def test_a_command_that_runs_unobserved_has_the_hooks_off_and_its_own_output(tra
     assert "the command runs unobserved" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["ETT_ATTEMPT", "NODE_RANK"])
+@pytest.mark.parametrize("name", ["ETT_ATTEMPT", "ETT_NODE_RANK"])
 def test_a_variable_that_cannot_be_understood_stops_no_training(trainer_env, name):
     """It is named in one sentence; the command runs with the hooks off and its status passes."""
     environ = {**trainer_env, name: "abc"}

@@ -1,6 +1,7 @@
-"""Who is speaking: job, attempt, rank and node, read from the environment of a process.
+"""Who is speaking: job, attempt, rank and node, read from what surrounds a process.
 
-Pure functions over a mapping and a `/proc` root; nothing here writes.
+Reads a mapping, `/proc`, the files of Kubernetes' downward API, and the note of a torchrun agent's
+starts (the only thing that is written here). Which variable counts for what stands in `placement`.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
-ATTEMPTS_PER_RESTART = 1000
-"""A restart by the scheduler counts this much, so that elastic restarts fit between two."""
+from ett_trainer_hooks import placement
+from ett_trainer_hooks.elastic_starts import starts_before
+from ett_trainer_hooks.guard import warn_on_stderr
+from ett_trainer_hooks.kubernetes import with_podinfo
+from ett_trainer_hooks.values import Values
 
 LABEL_PREFIX = "ETT_LABEL_"
 MAX_JOB_ID = 128
-RANK_VARIABLES = ("RANK", "SLURM_PROCID")
-WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS")
-NODE_VARIABLES = ("GROUP_RANK", "PET_NODE_RANK", "NODE_RANK", "SLURM_NODEID", "JOB_COMPLETION_INDEX")
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,27 +42,53 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
 
 
-def identity_from_env(
-    environ: Mapping[str, str], *, node: str | None = None, pid: int | None = None, writer: str | None = None
+def identity_from_env(  # noqa: PLR0913 - the world is injected
+    environ: Mapping[str, str],
+    *,
+    node: str | None = None,
+    pid: int | None = None,
+    writer: str | None = None,
+    warn: Callable[[str], object] = warn_on_stderr,
+    surrounded: Callable[[Mapping[str, str]], Mapping[str, str]] = with_podinfo,
 ) -> Identity:
-    """The identity of this process; `ETT_JOB_ID` must be set.
+    """The identity of this process.
+
+    Args:
+        environ: the variables of the process.
+        node: the name of the machine, where it is known better.
+        pid: of the process.
+        writer: the name of the writing process; a new one by default.
+        warn: takes a sentence for each variable of a scheduler or launcher that cannot be understood
+            and is left out; only the first rank of a node warns.
+        surrounded: adds what is known besides the variables.
 
     Raises:
-        ValueError: a variable that must be a number is none; the message names it.
+        ValueError: there is no job id, or a variable of ours cannot be understood; the message names it.
     """
-    return Identity(
-        job_id=sanitised_job_id(environ["ETT_JOB_ID"]),
+    environ = surrounded(environ)
+    values = Values(environ)
+    job_id = placement.job_id(values)
+    if not job_id:
+        raise ValueError("ETT_JOB_ID is not set, and no scheduler names the job")
+    process = os.getpid() if pid is None else pid
+    accelerators, accelerator_type = placement.accelerators(values)
+    who = Identity(
+        job_id=sanitised_job_id(job_id),
         writer=new_writer() if writer is None else writer,
-        attempt=attempt_number(environ),
-        rank=_first_number(environ, RANK_VARIABLES) or 0,
-        node=socket.gethostname() if node is None else node,
-        world_size=_first_number(environ, WORLD_SIZE_VARIABLES) or 0,
-        accelerators=_number(environ, "ETT_ACCELERATORS"),
-        accelerator_type=environ.get("ETT_ACCELERATOR_TYPE", ""),
-        allocated_at=_seconds(environ, "ETT_ALLOCATED_AT"),
-        process_started_at=process_started_at(os.getpid() if pid is None else pid),
-        labels=labels_from_env(environ),
+        attempt=_attempt(values, starts_before(environ, process)),
+        rank=placement.rank(values),
+        node=placement.node(values, socket.gethostname()) if node is None else node,
+        world_size=placement.world_size(values),
+        accelerators=accelerators,
+        accelerator_type=accelerator_type,
+        allocated_at=placement.allocated_at(values),
+        process_started_at=process_started_at(process),
+        labels={**placement.labels(values), **labels_from_env(environ)},
     )
+    if values.number("LOCAL_RANK") in (None, 0):
+        for sentence in values.ignored.values():
+            warn(sentence)
+    return who
 
 
 def new_writer() -> str:
@@ -72,24 +99,42 @@ def new_writer() -> str:
 def attempt_number(environ: Mapping[str, str]) -> int:
     """Which start of the job this is; it grows across every kind of restart.
 
+    Raises:
+        ValueError: `ETT_ATTEMPT` is no number.
+
     >>> attempt_number({"SLURM_RESTART_COUNT": "2", "TORCHELASTIC_RESTART_COUNT": "1"})
     2001
     >>> attempt_number({"ETT_ATTEMPT": "7", "SLURM_RESTART_COUNT": "2"})
     7
     """
-    base = _number(environ, "SLURM_RESTART_COUNT") * ATTEMPTS_PER_RESTART
-    if environ.get("ETT_ATTEMPT"):
-        base = _number(environ, "ETT_ATTEMPT")
-    return base + _number(environ, "TORCHELASTIC_RESTART_COUNT")
+    return _attempt(Values(environ), 0)
+
+
+def _attempt(values: Values, starts: int) -> int:
+    """Scheduler restarts in thousands and elastic ones; `starts` also counts those of other nodes."""
+    elastic = values.number("TORCHELASTIC_RESTART_COUNT") or 0
+    return placement.attempt_base(values) + max(elastic, starts)
+
+
+def job_id_from_env(environ: Mapping[str, str]) -> str:
+    """The name that our variable or a scheduler gives the job; nothing where none does.
+
+    >>> job_id_from_env({"SLURM_JOB_ID": "77"}), job_id_from_env({})
+    ('slurm-77', '')
+    """
+    return placement.job_id(Values(with_podinfo(environ)))
 
 
 def is_first_node(environ: Mapping[str, str]) -> bool:
-    """Whether this is the first, or the only, node of its job.
+    """Whether this launcher is the first, or the only, one of its job.
+
+    Raises:
+        ValueError: `ETT_NODE_RANK` is no number.
 
     >>> is_first_node({}), is_first_node({"SLURM_NODEID": "0"}), is_first_node({"NODE_RANK": "3"})
     (True, True, False)
     """
-    return not _first_number(environ, NODE_VARIABLES)
+    return placement.is_first(Values(with_podinfo(environ)))
 
 
 def labels_from_env(environ: Mapping[str, str]) -> dict[str, str]:
@@ -142,28 +187,3 @@ def start_ticks(pid: int, proc: Path = Path("/proc")) -> int | None:
         return None if after_name[0] in "ZX" else int(after_name[19])
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _number(environ: Mapping[str, str], name: str) -> int:
-    text = environ.get(name, "").strip() or "0"
-    if not text.isdecimal():
-        raise ValueError(f"{name}={text!r} is not a whole number of 0 or more")
-    return int(text)
-
-
-def _first_number(environ: Mapping[str, str], names: Sequence[str]) -> int | None:
-    """The number in the first of the variables that is set, None where none is."""
-    return next((_number(environ, name) for name in names if environ.get(name, "").strip()), None)
-
-
-def _seconds(environ: Mapping[str, str], name: str) -> float | None:
-    text = environ.get(name, "").strip()
-    if not text:
-        return None
-    try:
-        moment = float(text)
-    except ValueError:
-        moment = -1.0
-    if not 0 < moment < 4e9:  # noqa: PLR2004 - the range of UnixSeconds
-        raise ValueError(f"{name}={text!r} is not a time in Unix seconds")
-    return moment

@@ -94,10 +94,29 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
-    """A job id for a run that was not given one."""
-    if slurm := environ.get("SLURM_JOB_ID"):
-        return f"slurm-{slurm}"
+    """A job id for a run that was not given one: that of the scheduler, else of the rendezvous, else new."""
+    from ett_trainer_hooks.identity import job_id_from_env
+
+    if known := job_id_from_env(environ) or rendezvous_id(command):
+        return known
     return f"{Path(command[0]).name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+def rendezvous_id(command: list[str]) -> str:
+    """A job id from the `--rdzv-id` of a torchrun command, which is the same on all nodes.
+
+    >>> rendezvous_id(["torchrun", "--nnodes=2", "--rdzv-id", "dlrm-7", "train.py", "--rdzv-id=x"])
+    'torchrun-dlrm-7'
+    >>> rendezvous_id(["python", "train.py", "--lr", "1"])
+    ''
+    """
+    options = ("--rdzv-id", "--rdzv_id")
+    for word, following in zip(command, [*command[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        found = value if equals else following
+        if name in options and found not in ("", "none"):
+            return f"torchrun-{found}"
+    return ""
 
 
 def last_sentence(directory: Path, job_id: str, now: float) -> str:

@@ -1,0 +1,84 @@
+"""One job on two nodes under torchrun: two real agents on this machine, one worker killed."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ett_core.accounting import JobFold
+
+TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
+ETT = str(Path(sys.executable).with_name("ett"))
+PROGRAM = """
+import os, signal, sys, time
+from ett_trainer_hooks import Recorder
+
+recorder = Recorder.from_env()
+killed = os.path.join(sys.argv[1], "killed")
+for number in recorder.batches(range(4)):
+    time.sleep(0.05)
+    if number == 2 and os.environ["ETT_NODE"] == "node-b" and not os.path.exists(killed):
+        open(killed, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    while number == 3 and not os.path.exists(killed):
+        time.sleep(0.05)
+while not recorder.identity.attempt:  # the other node is about to be started anew
+    time.sleep(0.05)
+recorder.close()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+@pytest.mark.service("torch")
+def test_all_ranks_and_both_launchers_of_two_nodes_agree_on_the_attempt(tmp_path, trainer_env, events_in):
+    """Torchrun counts a restart only on the node whose worker failed; the other follows all the same."""
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM)
+    address = f"127.0.0.1:{free_port()}"
+    torchrun = [
+        TORCHRUN, "--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint",
+        address, "--rdzv-id", "two", "--max-restarts", "2", "--monitor-interval", "0.1",
+    ]  # fmt: skip
+    surroundings = {name: text for name, text in trainer_env.items() if name != "ETT_JOB_ID"}
+    launchers = [
+        subprocess.Popen(
+            [ETT, "run", "--", *torchrun, str(program), str(tmp_path)],
+            env={**surroundings, "ETT_NODE": node, "ETT_NODE_RANK": str(number),
+                 "ETT_JOURNAL_DIR": str(tmp_path / node)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number, node in enumerate(("node-a", "node-b"))
+    ]  # fmt: skip
+    try:
+        said = [launcher.communicate(timeout=120)[1] for launcher in launchers]
+    finally:
+        for launcher in launchers:
+            launcher.kill()
+    assert [launcher.returncode for launcher in launchers] == [0, 0], said
+    events = [event for node in ("node-a", "node-b") for event in events_in(tmp_path / node)]
+    assert {event.job_id for event in events} == {"torchrun-two"}
+    starts = {(e.node, e.rank, e.attempt) for e in events if e.kind == "attempt_start" and e.rank >= 0}
+    ranks = {(node, attempt) for node, _, attempt in starts}
+    assert ranks == {("node-a", 0), ("node-a", 1), ("node-b", 0), ("node-b", 1)}
+    assert {rank for _, rank, _ in starts} == {0, 1}
+    ends = {(e.node, e.attempt, e.status) for e in events if e.kind == "attempt_end" and e.rank == -1}
+    assert ends == {("node-a", 1, "succeeded"), ("node-b", 1, "succeeded")}
+    assert [(e.node, e.status) for e in events if e.kind == "job_end"] == [("node-a", "succeeded")]
+    killed = min((e for e in events if e.kind == "failure"), key=lambda event: event.time)
+    assert (killed.node, killed.attempt, killed.signal) == ("node-b", 0, 9)
+    fold = JobFold("torchrun-two")
+    fold.add(events)
+    account = fold.account(max(event.time for event in events))
+    assert account is not None
+    assert (len(account.attempts), len(account.failures)) == (2, 1)
