@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from ett_trainer_hooks.evidence import TEXT_LIMIT, exits_told, redacted, telling_lines
+from ett_trainer_hooks.evidence import TEXT_LIMIT, exits_told, redacted, redacted_parts, telling_lines
 from ett_trainer_hooks.follow import Lines, Tail
 
 
@@ -68,11 +70,10 @@ def test_the_summary_of_torchrun_tells_exit_codes_by_process():
 
 def test_an_endless_line_is_cut_and_memory_stays_bounded():
     """Output without a newline does not pile up."""
-    lines = Lines(keep=3)
+    lines = Lines()
     for _ in range(100):
-        lines.feed(b"x" * 10_000)
-    assert len(lines._rest) <= 16_384
-    assert all(len(line) <= 16_384 for line in lines.last)
+        assert all(len(line) <= 16_384 for line in lines.feed(b"x" * 10_000))
+        assert len(lines._rest) <= 16_384
 
 
 def test_a_tail_reads_what_was_appended_since(tmp_path):
@@ -89,6 +90,37 @@ def test_a_tail_reads_what_was_appended_since(tmp_path):
 
 def test_a_progress_bar_does_not_bury_the_error_behind_it():
     """A bar redraws its line a thousand times before the error: what is left on the line is kept."""
-    lines = Lines(keep=3)
+    lines = Lines()
     bar = b"".join(b"\r%3d%%|####     |" % (n % 100) for n in range(900))
     assert lines.feed(bar + b"\rValueError: bad shape\nwindows\r\n") == ["ValueError: bad shape", "windows"]
+
+
+def test_no_secret_hides_across_two_parts_and_all_parts_are_short():
+    """Also a private key over many lines, and a line that is longer than a part."""
+    key = (
+        "-----BEGIN RSA PRIVATE KEY-----\n"
+        + "hunter2Hunter2hunter2\n" * 900
+        + "-----END RSA PRIVATE KEY-----"
+    )
+    text = "x" * 8180 + " password=hunter2\n" + key + "\n" + "ö" * 9000 + "\nlast"
+    parts = redacted_parts(text)
+    assert all(len(part.encode()) <= TEXT_LIMIT for part in parts)
+    assert "hunter2" not in "".join(parts)
+    assert parts[-1].endswith("last")
+
+
+@pytest.mark.parametrize(
+    "unit", ["a-", "token-", "a://", "password", "a.", "authorization ", "bearer ", "exitcode :   "]
+)
+def test_hostile_text_takes_linear_time(unit):
+    """Twice the text takes about twice the time: no pattern tries every pair of places."""
+
+    def seconds(length):
+        text = (unit * length)[:length]
+        began_s = time.process_time()
+        redacted_parts(text)
+        exits_told([text])
+        return time.process_time() - began_s
+
+    short_s = max(min(seconds(1 << 14) for _ in range(3)), 1e-4)
+    assert min(seconds(1 << 17) for _ in range(2)) < 8 * 4 * short_s

@@ -58,7 +58,8 @@ open(sys.argv[1], "w").write("finished")
 def ett_run(tmp_path, trainer_env):
     """Starts `ett run`; ends what is left of it with the test."""
     started = []
-    environ = {name: text for name, text in trainer_env.items() if not name.startswith(("ETT_", "PYTHON"))}
+    ours = ("ETT_JOB_ID", "ETT_JOURNAL_DIR", "PYTHONUNBUFFERED")
+    environ = {name: text for name, text in trainer_env.items() if name not in ours}
 
     def begin(program, *arguments, options=(), **more):
         path = tmp_path / f"train{len(started)}.py"
@@ -178,6 +179,54 @@ def test_a_rank_killed_under_torchrun_is_told_with_its_signal_and_the_job_goes_o
     assert any("exitcode: -9" in event.text for event in of(told, "evidence"))
 
 
+RECORDED = """
+import os, sys, threading
+from torch.distributed.elastic.multiprocessing.errors import record
+from ett_trainer_hooks import Recorder
+
+@record
+def main():
+    Recorder.from_env()
+    print("hello from", os.environ["RANK"], flush=True)
+    if os.environ["RANK"] == "1":
+        sys.excepthook = sys.__excepthook__
+        raise ValueError("login with password=hunter2")
+    threading.Event().wait(60)
+
+main()
+"""
+
+
+@pytest.mark.service("torch")
+def test_the_error_file_of_a_rank_is_evidence_and_dates_its_failure(ett_run, events_in, tmp_path):
+    """What a program under `@record` wrote down, and the output that torchrun sent to files."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(RECORDED)
+    logs = tmp_path / "logs"
+    torchrun = (
+        "from torch.distributed.run import main; import sys; "
+        f"sys.argv = ['torchrun', '--nproc-per-node', '2', '--redirects', '3', '--log-dir', {str(logs)!r}, "
+        f"{str(worker)!r}]; main()"
+    )
+    child = ett_run(torchrun)
+    child.communicate(timeout=120.0)
+    assert child.returncode == 1
+    told = [event for event in events_in(tmp_path / "journal") if event.rank == -1]
+    elastic = [event for event in of(told, "evidence") if event.source == "elastic"]
+    assert "ValueError: login with password=***" in elastic[0].text
+    assert elastic[0].text.startswith("rank 1 (pid ")
+    failure = next(event for event in of(told, "failure") if event.of_rank == 1)
+    assert (failure.exception, failure.message) == ("ValueError", "login with password=***")
+    assert failure.exit_code == 1
+    assert failure.first_error_at == elastic[0].observed_at
+    assert 0 <= failure.time - failure.first_error_at < 10.0
+    tails = [event.text for event in of(told, "evidence") if event.source == "stdout"]
+    assert "last output of rank 1:\nhello from 1" in tails
+    assert not any("hunter2" in event.text for event in of(told, "evidence"))
+    command = of(told, "failure")[-1]
+    assert (command.exception, command.of_rank, command.exit_code) == ("ValueError", None, 1)
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, "preempted"), (signal.SIGINT, "cancelled")])
 def test_a_signal_to_the_launcher_reaches_the_command_and_names_the_end(
     ett_run, events_in, tmp_path, number, status
@@ -228,13 +277,16 @@ def test_what_could_not_be_shipped_is_told_with_the_last_answer(ran, exporter):
 
 
 def test_a_flood_of_errors_is_bounded(ran):
-    """At most fifty lines an attempt are told, and at the end the last ones whatever came before."""
+    """At most fifty lines an attempt are told, and at the end the last 48 KiB whatever came before."""
     flood = "import sys\nfor n in range(5000): print(f'Error {n}', file=sys.stderr)\nsys.exit(1)\n"
     status, _, err, told = ran(flood)
     assert status == 1
     assert err.count("Error ") == 5000
     evidence = of(told, "evidence")
-    assert len(evidence) == 51
+    assert [event.text for event in evidence[:50]] == [f"Error {n}" for n in range(50)]
+    tail = evidence[50:]
+    assert 40 << 10 < sum(len(event.text) + 1 for event in tail) <= 48 << 10
+    assert all(len(event.text) <= 8192 for event in tail)
     assert evidence[-1].text.endswith("Error 4999")
 
 

@@ -10,7 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from ett_trainer_hooks.ranks import Alarm, Death, RankProcess, RankWatch, Verdict, judge
+from ett_core.events import AttemptStart, Heartbeat
+from ett_trainer_hooks.identity import Identity, process_started_at
+from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.procfs import exit_status
+from ett_trainer_hooks.ranks import (
+    Alarm,
+    Death,
+    RankProcess,
+    RankWatch,
+    Verdict,
+    find_process,
+    judge,
+    status_by_descriptor,
+)
 
 IDLE = """
 import sys, time
@@ -32,6 +45,8 @@ def death(attempt=0):
         ({4711: -9}, 0, None, Verdict(is_failure=True, signal=9)),
         ({4711: 3}, 0, None, Verdict(is_failure=True, exit_code=3)),
         ({4711: 0}, 0, 1, Verdict(is_failure=False, exit_code=0)),
+        ({4711: 0}, 0, None, None),
+        ({4711: 0}, 1, None, Verdict(is_failure=True, exit_code=0)),
         ({12: -9}, 0, None, None),
         ({}, 1, None, Verdict(is_failure=True)),
         ({}, 0, 0, Verdict(is_failure=False)),
@@ -55,7 +70,7 @@ def test_a_killed_rank_is_seen_and_one_that_ended_is_not(start, tmp_path):
     alarm = Alarm()
     alarm.watch([process.pid for process in watch.alive])
     child.send_signal(signal.SIGKILL)
-    alarm.wait(30.0)
+    assert alarm.wait(30.0) == {child.pid: -signal.SIGKILL}
     child.wait()
     (found,) = watch.look()
     assert (found.process.rank, found.process.pid, found.process.attempt) == (1, child.pid, 2)
@@ -94,3 +109,91 @@ def test_an_alarm_without_help_from_the_kernel_waits_out_its_time(open_pid):
     alarm.wait(0.05)
     assert time.monotonic() - began_s >= 0.049
     alarm.close()
+
+
+@pytest.mark.parametrize(("number", "status"), [(0, 7), (signal.SIGSEGV, -signal.SIGSEGV)])
+def test_the_exit_of_a_process_is_read_before_and_after_its_parent_waits_for_it(number, status):
+    """Of a zombie `/proc` tells; afterwards a pidfd does, on kernels that keep it."""
+    pid = os.fork()
+    if pid == 0:
+        if number:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        os._exit(status)
+    descriptor = os.pidfd_open(pid)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert exit_status(pid) == status
+    os.waitpid(pid, 0)
+    assert exit_status(pid) is None
+    assert status_by_descriptor(descriptor) in (status, None)
+    os.close(descriptor)
+
+
+def written(directory, identity, pid, clock):
+    """A journal that a process `pid`, which is not here, has begun."""
+    journal = Journal(directory / f"{identity.writer}-{pid}.jsonl", identity, clock=clock, heartbeat_s=1e6)
+    journal.put(AttemptStart, clock.now(), process_started_at=clock.now(), urgent=True)
+    return journal
+
+
+NOBODY = 2**22 + 1
+"""More than any pid may be."""
+
+
+def watching(tmp_path, hands):
+    identity = Identity(job_id="job", writer="w", rank=3, node="n0")
+    watch = RankWatch(tmp_path, job_id="job", node="n0", now=hands.clock().now)
+    return watch, written(tmp_path, identity, NOBODY, hands.clock())
+
+
+def test_a_rank_of_another_pid_namespace_does_not_look_dead(tmp_path, hands):
+    """Its journal grows though nobody here has its pid; when it stops, that is silence and no death."""
+    watch, journal = watching(tmp_path, hands)
+    assert watch.look() == []
+    journal.put(Heartbeat, hands.clock().now(), urgent=True)
+    assert watch.look() == []
+    hands.move(61.0)
+    assert watch.look() == []
+    assert [process.rank for process in watch.fallen_silent] == [3]
+    assert watch.look() == []
+    assert watch.fallen_silent == []
+    journal.put(Heartbeat, hands.clock().now(), urgent=True)
+    watch.look()
+    hands.move(61.0)
+    watch.look()
+    assert [process.rank for process in watch.fallen_silent] == [3]
+    assert watch.look(at_end=True) == []
+    journal.close()
+
+
+@pytest.mark.parametrize(("told", "at_end"), [((), True), ((NOBODY,), False)])
+def test_a_rank_that_died_before_it_was_met_is_a_death_once_that_is_known(tmp_path, hands, told, at_end):
+    """A journal that never grew is that of a process that is gone; the moment is that of the meeting."""
+    watch, journal = watching(tmp_path, hands)
+    journal.close()
+    met_at = hands.clock().now()
+    assert watch.look() == []
+    hands.move(5.0)
+    (found,) = watch.look(told, at_end=at_end)
+    assert (found.process.pid, found.seen_at) == (NOBODY, met_at)
+    assert watch.look(told, at_end=at_end) == []
+
+
+def test_a_process_that_only_has_the_number_of_a_rank_is_not_taken_for_it():
+    """The start tells two processes with one pid apart."""
+    started = process_started_at(os.getpid())
+    assert find_process(os.getpid(), started).pid == os.getpid()
+    assert find_process(os.getpid(), None).pid == os.getpid()
+    assert find_process(os.getpid(), started - 3600.0) is None
+
+
+def test_a_process_in_a_namespace_below_this_one_is_found_by_its_own_number(tmp_path):
+    """`NSpid` holds its pid here and its pid there."""
+    for pid, inner in ((41, ""), (99, "\t12")):
+        place = tmp_path / str(pid)
+        place.mkdir()
+        (place / "stat").write_text(f"{pid} (a b) c) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5000 0 0\n")
+        (place / "status").write_text(f"Name:\tx\nNSpid:\t{pid}{inner}\n")
+    (tmp_path / "uptime").write_text("50.0 1.0\n")
+    assert find_process(12, time.time(), tmp_path).pid == 99
+    assert find_process(13, time.time(), tmp_path) is None

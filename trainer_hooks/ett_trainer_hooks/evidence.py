@@ -10,26 +10,27 @@ import re
 from collections.abc import Iterable, Mapping
 
 TEXT_LIMIT = 8192
-TAIL_LINES = 20
 
 _TELLING = re.compile(
     r"Error\b|Exception\b|Traceback|exitcode|[Ss]ignal \d|SIG(?:KILL|TERM|SEGV|ABRT|BUS|ILL)|OOM"
     r"|[Oo]ut of memory|Killed|[Ss]egmentation fault|[Aa]ssert|NCCL WARN|[Tt]imed? ?out|No space left",
 )
 _SECRETS = (
-    (re.compile(r"(?i)\b(authorization\s*[:=]\s*(?:bearer\s+|basic\s+)?)\S+"), r"\1***"),
-    (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), r"\1***"),
+    (re.compile(r"(?i)\b(authorization\s{0,9}[:=]\s{0,9}(?:bearer\s{1,9}|basic\s{1,9})?)\S+"), r"\1***"),
+    (re.compile(r"(?i)\b(bearer\s{1,9})[A-Za-z0-9._~+/=-]{8,}"), r"\1***"),
     (
         re.compile(
-            r"(?i)\b([\w-]*(?:token|password|passwd|secret|api[_-]?key|access[_-]?key|credential)(?!s\b)[\w-]*"
-            r"[\"']?\s*[:=]\s*[\"']?)[^\s\"',;&]+"
+            r"(?i)\b([\w-]{0,64}(?:token|password|passwd|secret|api[_-]?key|access[_-]?key|credential)(?!s\b)"
+            r"[\w-]{0,64}[\"']?\s{0,9}[:=]\s{0,9}[\"']?)[^\s\"',;&]+"
         ),
         r"\1***",
     ),
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/@]+@"), r"\1***@"),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]{0,256}:)[^\s/@]{1,1024}@"), r"\1***@"),
     (re.compile(r"\b(?:hf_|ghp_|gho_|github_pat_|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{12,}"), "***"),
+    (re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[A-Za-z0-9+/=\s]*"), r"\1 *** "),
 )
-_DEAD_RANK = re.compile(r"exitcode\s*:\s*(-?\d+)\)?.{0,60}?\(pid: (\d+)\)")
+"""Every repetition is bounded or cannot begin twice in one place, so that hostile text takes linear time."""
+_DEAD_RANK = re.compile(r"exitcode\s{0,9}:\s{0,9}(-?\d+)\)?.{0,60}?\(pid: (\d+)\)")
 
 
 def redacted(text: str) -> str:
@@ -38,9 +39,39 @@ def redacted(text: str) -> str:
     >>> redacted("wget https://me:hunter2@host/x?token=abc&n=1")
     'wget https://me:***@host/x?token=***&n=1'
     """
+    return _without_secrets(text).encode()[:TEXT_LIMIT].decode("utf-8", "ignore")
+
+
+def redacted_parts(text: str) -> list[str]:
+    r"""The text without passwords, tokens and keys, in parts of whole lines that are at most 8 KiB each.
+
+    Secrets are taken out before the text is parted, so none hides across two parts.
+
+    >>> [len(part) for part in redacted_parts("x" * 99 + "\n" + "y" * 8190)]
+    [99, 8190]
+    """
+    parts: list[list[str]] = []
+    room = 0
+    for line in _without_secrets(text).split("\n"):
+        piece = line.encode()[:TEXT_LIMIT].decode("utf-8", "ignore")
+        size = len(piece.encode()) + 1
+        if size > room:
+            parts.append([])
+            room = TEXT_LIMIT + 1
+        parts[-1].append(piece)
+        room -= size
+    return ["\n".join(part) for part in parts]
+
+
+def _without_secrets(text: str) -> str:
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
-    return text.encode()[:TEXT_LIMIT].decode("utf-8", "ignore")
+    return text
+
+
+def is_telling(line: str) -> bool:
+    """The line may explain a failure."""
+    return _TELLING.search(line) is not None
 
 
 def telling_lines(lines: Iterable[str]) -> list[str]:
@@ -49,7 +80,7 @@ def telling_lines(lines: Iterable[str]) -> list[str]:
     >>> telling_lines(["step 5 loss 0.3", "RuntimeError: Connection closed by peer"])
     ['RuntimeError: Connection closed by peer']
     """
-    return [line for line in lines if _TELLING.search(line)]
+    return [line for line in lines if is_telling(line)]
 
 
 def exits_told(lines: Iterable[str]) -> Mapping[int, int]:

@@ -6,7 +6,6 @@ Each `Tail` belongs to one thread and keeps its own offset.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,32 +31,47 @@ class Tail:
         self._offset += len(data)
         return data
 
+    def skip(self, keep: int) -> int:
+        """Go on to where at most `keep` bytes are left to read; how many were passed over."""
+        try:
+            passed = self._path.stat().st_size - keep - self._offset
+        except FileNotFoundError:
+            return 0
+        self._offset += max(passed, 0)
+        return max(passed, 0)
+
 
 class Lines:
-    r"""Turns bytes as they come into whole lines of text, and keeps the last `keep` of them.
+    r"""Turns bytes as they come into whole lines of text.
 
-    >>> lines = Lines(keep=2)
-    >>> lines.feed(b"one\ntw"), lines.feed(b"o\nthree\n"), list(lines.last)
-    (['one'], ['two', 'three'], ['two', 'three'])
+    >>> lines = Lines()
+    >>> lines.feed(b"one\ntw"), lines.feed(b"o\nthree\n")
+    (['one'], ['two', 'three'])
     """
 
-    def __init__(self, keep: int) -> None:
-        self.last: deque[str] = deque(maxlen=keep)
+    def __init__(self) -> None:
         self._rest = b""
+        self._torn = False
 
     def feed(self, data: bytes) -> list[str]:
         """The lines that `data` completes, as a terminal shows them; an endless line is cut.
 
         Of a progress bar, which returns to the beginning of its line, only the last state is kept.
         """
+        if self._torn:
+            _, newline, data = data.partition(b"\n")
+            self._torn = not newline
         *whole, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_LIMIT:
             whole.append(self._rest)
             self._rest = b""
         shown = (line.rstrip(b"\r").rpartition(b"\r")[2] for line in whole)
-        lines = [line[:LINE_LIMIT].decode("utf-8", "replace") for line in shown]
-        self.last.extend(lines)
-        return lines
+        return [line[:LINE_LIMIT].decode("utf-8", "replace") for line in shown]
+
+    def gap(self) -> None:
+        """Bytes are missing here: the line that was begun, and what is left of the next, are none."""
+        self._rest = b""
+        self._torn = True
 
     def finish(self) -> list[str]:
         """What is left without a newline, as a last line."""

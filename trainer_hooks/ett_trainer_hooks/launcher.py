@@ -23,6 +23,7 @@ import msgspec
 from ett_core.events import LAUNCHER_RANK
 from ett_trainer_hooks.auto import observed
 from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.elastic import ERROR_FILE
 from ett_trainer_hooks.follow import Tail, copy
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import (
@@ -33,14 +34,16 @@ from ett_trainer_hooks.identity import (
     sanitised_job_id,
 )
 from ett_trainer_hooks.journal import Journal, journal_path
+from ett_trainer_hooks.output import Listener
 from ett_trainer_hooks.place import writable_place
 from ett_trainer_hooks.ranks import Alarm, RankWatch
 from ett_trainer_hooks.shipper import Shipper
 from ett_trainer_hooks.stopping import Stop, listening
-from ett_trainer_hooks.supervision import Supervision
+from ett_trainer_hooks.supervision import TAIL_BYTES, Supervision
 from ett_trainer_hooks.transport import exporter_address, poster
 
 LAST_OUTPUT_S = 5.0
+STREAMS = ("stdout", "stderr")
 
 Sink = Callable[[bytes], object]
 Observer = Callable[[], None]
@@ -131,6 +134,7 @@ def launch(
     environment = settings.environment(environ)
     try:
         identity = launcher_identity(environment)
+        environment.setdefault(ERROR_FILE, str(place / f"{identity.writer}.error.json"))
         tells_job_end = is_first_node(environ)
     except ValueError as error:
         say(f"{error}; the command runs unobserved")
@@ -139,10 +143,14 @@ def launch(
     sinks = (out or stream_sink(sys.stdout.buffer), err or stream_sink(sys.stderr.buffer))
     clock = Clock()
     stop = Stop(clock.now)
-    outputs = [place / f"{identity.writer}.{name}.log" for name in ("stdout", "stderr")]
+    outputs = [place / f"{identity.writer}.{name}.log" for name in STREAMS]
     watch = RankWatch(place, job_id=identity.job_id, node=identity.node, now=clock.now)
     journal = Journal(journal_path(place, identity.writer, os.getpid()), identity, clock=clock)
-    supervision = Supervision(journal, watch, outputs[1], clock, tells_job_end=tells_job_end)
+    listeners = [Listener(name, path, TAIL_BYTES[name]) for name, path in zip(STREAMS, outputs, strict=True)]
+    error_file = Path(environment[ERROR_FILE])
+    supervision = Supervision(
+        journal, watch, listeners, clock, error_file=error_file, tells_job_end=tells_job_end
+    )
     with shipping(settings, say), copying(outputs, sinks), closing(journal), listening(stop):
         status = _run_observed(settings, environment, outputs, supervision, stop)
     return shell_status(status)
@@ -204,7 +212,7 @@ def _look_after(
             told = True
             supervision.fact("launcher", f"the launcher was told to stop: {stop.decided[0]}")
         alarm.watch([child.pid, *supervision.rank_pids])
-        alarm.wait(look_every_s)
+        supervision.heard(alarm.wait(look_every_s))
     alarm.close()
     guard.call(supervision.end, child.pid, status, stop.decided)
     return status

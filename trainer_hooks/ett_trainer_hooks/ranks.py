@@ -7,31 +7,59 @@ launcher's; it reads and signals nobody.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
-from collections.abc import Callable, Iterable, Mapping
+import struct
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from ett_core.events import AttemptEnd, AttemptStart, decode
+from ett_trainer_hooks.elastic import ERROR_FILE
 from ett_trainer_hooks.identity import start_ticks
 from ett_trainer_hooks.journal import pid_of
+from ett_trainer_hooks.procfs import (
+    Process,
+    environment,
+    exit_status,
+    moment_of_ticks,
+    pids_by_namespace,
+    process_of,
+    processes,
+)
 from ett_trainer_hooks.segments import journals_in
 
 LAST_LINES_BYTES = 1 << 16
 PIDFD_OPEN: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
+PIDFD_INFO = struct.Struct("=QQ11Ii")
+"""`struct pidfd_info` of `linux/pidfd.h`: a mask, the cgroup, eleven ids, the status to wait for."""
+PIDFD_GET_INFO = 3 << 30 | PIDFD_INFO.size << 16 | 0xFF << 8 | 11
+PIDFD_INFO_EXIT = 1 << 3
+
+
+STARTS_DIFFER_S = 2.0
+"""Two readings of when a process started that lie further apart are of two processes."""
+SILENT_AFTER_S = 60.0
+"""Six heartbeats: a process that cannot be seen may be gone after that."""
 
 
 class RankProcess(msgspec.Struct, frozen=True):
-    """A process that keeps a journal. `started_ticks` tells it from a later one with its pid."""
+    """A process that keeps a journal. `started_ticks` tells it from a later one with its pid.
+
+    `pid` is that by which it can be watched from here. `local_rank` and `error_file` are those that
+    torchrun gave it, where it did.
+    """
 
     journal: Path
     rank: int
     attempt: int
     pid: int
     started_ticks: int | None
+    local_rank: int | None = None
+    error_file: Path | None = None
 
 
 class Death(msgspec.Struct, frozen=True):
@@ -49,10 +77,37 @@ class Verdict(msgspec.Struct, frozen=True):
     signal: int | None = None
 
 
+class Unseen:
+    """A process that keeps a journal and cannot be found here: dead at once, or in another pid namespace.
+
+    A journal that grows after it was met has a writer that lives.
+    """
+
+    def __init__(self, process: RankProcess, size: int, now: float) -> None:
+        self.process = process
+        self.met_at = now
+        self.lives_elsewhere = False
+        self.heard_at = now
+        self.is_silent = False
+        self._size = size
+
+    def look(self, size: int, now: float) -> bool:
+        """Look at the size of the journal; True once, when it has been silent for too long."""
+        if size != self._size:
+            self._size, self.heard_at = size, now
+            self.lives_elsewhere, self.is_silent = True, False
+            return False
+        falls_silent = self.lives_elsewhere and not self.is_silent and now - self.heard_at > SILENT_AFTER_S
+        self.is_silent = self.is_silent or falls_silent
+        return falls_silent
+
+
 class RankWatch:
     """Finds the ranks of a job in a directory of journals, and those that die without a word.
 
-    Journals that lie there at the beginning are of earlier runs and left out.
+    Journals that lie there at the beginning are of earlier runs and left out. A process in another
+    pid namespace is watched where its pid here can be found; else its silence is all that is known,
+    and silence is no death.
     """
 
     def __init__(
@@ -60,6 +115,12 @@ class RankWatch:
     ) -> None:
         self.attempt: int | None = None
         """The highest attempt that any rank has begun; None before the first."""
+        self.rank_of_local: dict[int, int] = {}
+        """The ranks of this node by the numbers that torchrun gives them there."""
+        self.departed: list[RankProcess] = []
+        """The processes that were found to be over at the last look, whether or not they said so."""
+        self.fallen_silent: list[RankProcess] = []
+        """Those that cannot be seen from here and of which nothing has been heard for long."""
         self._directory = directory
         self._job_id = job_id
         self._node = node
@@ -67,22 +128,50 @@ class RankWatch:
         self._proc = proc
         self._settled = set(journals_in(directory))
         self._alive: dict[Path, RankProcess] = {}
+        self._unseen: dict[Path, Unseen] = {}
 
     @property
     def alive(self) -> list[RankProcess]:
         """The rank processes that were there at the last look."""
         return list(self._alive.values())
 
-    def look(self) -> list[Death]:
-        """Look again; the deaths since the last look."""
+    def look(self, told: Container[int] = (), *, at_end: bool = False) -> list[Death]:
+        """Look again; the deaths since the last look.
+
+        `told` holds the pids whose exit somebody else has told; `at_end` where the command is over.
+        """
         for journal in journals_in(self._directory):
-            if journal not in self._settled and journal not in self._alive:
+            if not {journal} & (self._settled | self._alive.keys() | self._unseen.keys()):
                 self._meet(journal)
-        gone = [process for process in self.alive if not self._is_alive(process)]
-        for process in gone:
-            del self._alive[process.journal]
-            self._settled.add(process.journal)
-        return [Death(process, self._now()) for process in gone if not has_ended(process.journal)]
+        self.departed = [process for process in self.alive if not self._is_alive(process)]
+        for process in self.departed:
+            self._settle(process)
+        deaths = [Death(process, self._now()) for process in self.departed if not has_ended(process.journal)]
+        return deaths + self._look_for_unseen(told, at_end=at_end)
+
+    def _look_for_unseen(self, told: Container[int], *, at_end: bool) -> list[Death]:
+        """Deaths of those that cannot be found; they are not told of any that lives elsewhere."""
+        self.fallen_silent = []
+        deaths: list[Death] = []
+        for unseen in list(self._unseen.values()):
+            process = unseen.process
+            if has_ended(process.journal):
+                self._settle(process)
+                self.departed.append(process)
+                continue
+            if unseen.look(size_of(process.journal), self._now()):
+                self.fallen_silent.append(process)
+            is_over = at_end or (self.attempt or 0) > process.attempt
+            if process.pid in told or (is_over and not unseen.lives_elsewhere):
+                self._settle(process)
+                self.departed.append(process)
+                deaths.append(Death(process, unseen.met_at))
+        return deaths
+
+    def _settle(self, process: RankProcess) -> None:
+        self._alive.pop(process.journal, None)
+        self._unseen.pop(process.journal, None)
+        self._settled.add(process.journal)
 
     def _meet(self, journal: Path) -> None:
         start = first_event(journal)
@@ -93,12 +182,64 @@ class RankWatch:
             self._settled.add(journal)
             return
         self.attempt = max(start.attempt, self.attempt or 0)
-        ticks = start_ticks(pid, self._proc)
-        self._alive[journal] = RankProcess(journal, start.rank, start.attempt, pid, ticks)
+        found = find_process(pid, start.process_started_at, self._proc)
+        environ = {} if found is None else environment(found.pid, self._proc)
+        process = RankProcess(
+            journal,
+            start.rank,
+            start.attempt,
+            pid if found is None else found.pid,
+            None if found is None else found.started_ticks,
+            _local_rank(environ),
+            Path(environ[ERROR_FILE]) if environ.get(ERROR_FILE) else None,
+        )
+        if process.local_rank is not None:
+            self.rank_of_local[process.local_rank] = process.rank
+        if found is None:
+            self._unseen[journal] = Unseen(process, size_of(journal), self._now())
+        else:
+            self._alive[journal] = process
 
     def _is_alive(self, process: RankProcess) -> bool:
         ticks = start_ticks(process.pid, self._proc)
         return ticks is not None and ticks == process.started_ticks
+
+
+def find_process(pid: int, started_at: float | None, proc: Path = Path("/proc")) -> Process | None:
+    """The process that calls itself `pid` and started at Unix seconds `started_at`; None: it is not here.
+
+    In another pid namespace the same number is another process: the start tells them apart. A
+    namespace below this one can be looked into.
+    """
+    mine = process_of(pid, proc)
+    if mine is not None and _started_then(mine, started_at, proc):
+        return mine
+    if started_at is None:
+        return None
+    for other in processes(proc):
+        pids = pids_by_namespace(other.pid, proc)
+        if len(pids) > 1 and pids[-1] == pid and _started_then(other, started_at, proc):
+            return other
+    return None
+
+
+def _started_then(found: Process, started_at: float | None, proc: Path) -> bool:
+    """The process may be the one that started then."""
+    at = moment_of_ticks(found.started_ticks, proc)
+    return started_at is None or at is None or abs(at - started_at) <= STARTS_DIFFER_S
+
+
+def _local_rank(environ: Mapping[str, str]) -> int | None:
+    text = environ.get("LOCAL_RANK", "")
+    return int(text) if text.isdecimal() else None
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where it is gone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def first_event(journal: Path) -> AttemptStart | None:
@@ -136,15 +277,16 @@ def judge(
 
     Args:
         death: of a rank that did not say that it was over.
-        told: exit code by process, from the log of who started the ranks.
+        told: exit code by process, from the kernel or the log of who started the ranks.
         attempt: the highest attempt of the job so far.
         command_status: of the command, once it is over (minus the signal that ended it).
     """
     process = death.process
-    if process.pid in told:
-        return verdict_of_status(told[process.pid])
+    status = told.get(process.pid)
+    if status is not None and (status != 0 or command_status is not None):
+        return verdict_of_status(status)
     if attempt > process.attempt:
-        return Verdict(is_failure=True)
+        return Verdict(is_failure=True, exit_code=status)
     if command_status is not None:
         return Verdict(is_failure=command_status != 0)
     return None
@@ -201,10 +343,21 @@ class Alarm:
             self._watched[descriptor] = pid
             self._poll.register(descriptor, select.POLLIN)
 
-    def wait(self, timeout_s: float) -> None:
-        """Return when a watched process ends, at the latest after `timeout_s`."""
+    def wait(self, timeout_s: float) -> dict[int, int]:
+        """Return when a watched process ends, at the latest after `timeout_s`.
+
+        The result is the exit status by pid of those that ended (minus the signal that ended it),
+        as far as the kernel tells it.
+        """
+        statuses: dict[int, int] = {}
         for descriptor, _ in self._poll.poll(timeout_s * 1000.0):
+            pid = self._watched[descriptor]
+            status = status_by_descriptor(descriptor)
+            status = exit_status(pid) if status is None else status
+            if status is not None:
+                statuses[pid] = status
             self._forget(descriptor)
+        return statuses
 
     def close(self) -> None:
         """Watch nobody any more."""
@@ -215,3 +368,18 @@ class Alarm:
         self._poll.unregister(descriptor)
         del self._watched[descriptor]
         os.close(descriptor)
+
+
+def status_by_descriptor(descriptor: int) -> int | None:
+    """The exit status of the process behind a pidfd, also after somebody waited for it.
+
+    None where the kernel does not tell (before Linux 6.15), or the process lives.
+    """
+    answer = bytearray(PIDFD_INFO.size)
+    PIDFD_INFO.pack_into(answer, 0, PIDFD_INFO_EXIT, *[0] * 13)
+    try:
+        fcntl.ioctl(descriptor, PIDFD_GET_INFO, answer)
+    except OSError:
+        return None
+    mask, *_, wait_status = PIDFD_INFO.unpack(answer)
+    return os.waitstatus_to_exitcode(wait_status) if mask & PIDFD_INFO_EXIT else None

@@ -1,13 +1,14 @@
 """What a launcher says about the job beside it: attempts, deaths, evidence, the end.
 
-Used by the launcher's main thread. It reads files that the job writes (journals, output) and
-speaks through a journal of its own, as rank -1; it holds nothing that the job waits for.
+Used by the launcher's main thread. It reads files that the job writes (journals, output, the
+error files of torchrun) and speaks through a journal of its own, as rank -1; it holds nothing
+that the job waits for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +16,58 @@ import msgspec
 
 from ett_core import events
 from ett_trainer_hooks.clock import Clock
-from ett_trainer_hooks.evidence import TAIL_LINES, exits_told, redacted, telling_lines
-from ett_trainer_hooks.follow import Lines, Tail
+from ett_trainer_hooks.elastic import AgentEvent, WorkerError, agent_event, error_in_words, read_error
+from ett_trainer_hooks.evidence import TEXT_LIMIT, exits_told, redacted, redacted_parts
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.ranks import Death, RankWatch, Verdict, in_words, judge, verdict_of_status
+from ett_trainer_hooks.output import Listener, last_bytes
+from ett_trainer_hooks.ranks import (
+    Death,
+    RankProcess,
+    RankWatch,
+    Verdict,
+    in_words,
+    judge,
+    verdict_of_status,
+)
+from ett_trainer_hooks.tails import shortened
 
 EVIDENCE_PER_ATTEMPT = 50
+"""Lines of output, and of the kernel, that are told of one attempt."""
+TAIL_PARTS_PER_ATTEMPT = 16
+TAIL_BYTES = {"stdout": 16 << 10, "stderr": 48 << 10}
+"""What is kept of the last output of a rank, by stream: 64 KiB together."""
+MESSAGE_LIMIT = 2000
 
 
 class Supervision:
     """Speaks for a job through `journal`; every event is about the attempt that is current.
 
-    Of several nodes only the first `tells_job_end`: another may be done before training is.
+    `listeners` hear the output of the command, whose own error file is `error_file`. Of several
+    nodes only the first `tells_job_end`: another may be done before training is.
     """
 
-    def __init__(
-        self, journal: Journal, watch: RankWatch, stderr: Path, clock: Clock, *, tells_job_end: bool = True
+    def __init__(  # noqa: PLR0913 - the world is injected
+        self,
+        journal: Journal,
+        watch: RankWatch,
+        listeners: Sequence[Listener],
+        clock: Clock,
+        *,
+        error_file: Path | None = None,
+        tells_job_end: bool = True,
     ) -> None:
         self._tells_job_end = tells_job_end
         self._journal = journal
         self._base = journal.identity
         self._watch = watch
-        self._stderr = Tail(stderr)
-        self._lines = Lines(keep=TAIL_LINES)
+        self._listeners = listeners
         self._clock = clock
+        self._error_file = error_file
         self._open: list[Death] = []
         self._told: dict[int, int] = {}
-        self._evidence: Counter[int] = Counter()
+        self._errors: dict[Path, WorkerError] = {}
+        self._evidence: Counter[tuple[str, int]] = Counter()
 
     @property
     def attempt(self) -> int:
@@ -66,29 +91,49 @@ class Supervision:
             labels=who.labels,
         )
 
+    def heard(self, statuses: Mapping[int, int]) -> None:
+        """Exit statuses by pid, told by the kernel (minus the signal that ended a process)."""
+        self._told.update(statuses)
+
     def look(self, command_status: int | None = None) -> None:
         """One round: new ranks, new lines, deaths; `command_status` once the command is over."""
-        self._open += self._watch.look()
+        at_end = command_status is not None
+        self._open += self._watch.look(self._told, at_end=at_end)
         self._journal.identity = self._as_of(self.attempt)
-        self._read_output(at_end=command_status is not None)
+        for listener in self._listeners:
+            self._listen(listener, at_end=at_end)
+        for process in self._watch.departed:
+            self._read_error_of(process)
+        for process in self._watch.fallen_silent:
+            self._tell_silence(process)
         verdicts = [(death, self._judged(death, command_status)) for death in self._open]
         self._open = [death for death, verdict in verdicts if verdict is None]
         failures = [(death, verdict) for death, verdict in verdicts if verdict and verdict.is_failure]
         for death, verdict in failures:
             self._tell_death(death, verdict)
         if failures:
-            self._tell_tail()
+            self._tell_tails([death.process for death, _ in failures])
 
-    def fact(self, source: str, text: str) -> None:
-        """Something that may explain a failure, observed now."""
-        self._say(events.Evidence, source=source, text=redacted(text))
+    def fact(self, source: str, text: str, at: float | None = None) -> None:
+        """Something that may explain a failure, observed at Unix seconds `at`, else now."""
+        self._say(events.Evidence, source=source, text=redacted(text), observed_at=at)
+
+    def kernel_line(self, text: str, at: float) -> None:
+        """A line of the kernel's log that may explain a failure; the first ones of an attempt are told."""
+        if self._may_tell("kernel", EVIDENCE_PER_ATTEMPT):
+            self.fact("kernel", text, at)
+
+    def decision(self, what: str, why: str, values: Mapping[str, float]) -> None:
+        """The launcher decided something."""
+        self._say(events.Decision, what=what, why=why, values=dict(values))
 
     def end(self, command_pid: int, command_status: int, decided: tuple[str, float] | None) -> None:
         """The command is over; `decided` is the status and moment where somebody stopped it."""
         self._told[command_pid] = command_status
         self.look(command_status)
+        self._tell_skipped()
         if decided is None and command_status != 0:
-            self._tell_tail()
+            self._tell_tails([])
             self._tell_command(verdict_of_status(command_status))
         status, moment = decided or ("failed" if command_status else "succeeded", self._clock.now())
         at = moment if status == "cancelled" else self._clock.now()
@@ -108,44 +153,106 @@ class Supervision:
 
     def _tell_death(self, death: Death, verdict: Verdict) -> None:
         process = death.process
-        self._say(
-            events.Failure,
+        words = in_words(f"rank {process.rank} (pid {process.pid})", verdict)
+        self._tell_failure(
+            verdict,
+            words,
+            self._errors.get(process.error_file) if process.error_file else None,
             at=death.seen_at,
             attempt=process.attempt,
             of_rank=process.rank,
-            message=in_words(f"rank {process.rank} (pid {process.pid})", verdict),
-            exit_code=verdict.exit_code,
-            signal=verdict.signal,
         )
 
     def _tell_command(self, verdict: Verdict) -> None:
+        error = self._read_error(self._error_file, "the command") if self._error_file else None
+        self._tell_failure(verdict, in_words("the command", verdict), error)
+
+    def _tell_failure(
+        self,
+        verdict: Verdict,
+        words: str,
+        error: WorkerError | None,
+        **more: Any,  # noqa: ANN401 - the fields of the event
+    ) -> None:
+        """A failure, with the error that the process wrote down itself where it did."""
+        told = redacted(error.message)[:MESSAGE_LIMIT] if error else ""
         self._say(
             events.Failure,
-            message=in_words("the command", verdict),
+            exception=(error.exception if error else "") or None,
+            message=told or words,
             exit_code=verdict.exit_code,
             signal=verdict.signal,
+            first_error_at=error.at if error else None,
+            **more,
         )
 
-    def _read_output(self, *, at_end: bool) -> None:
-        while data := self._stderr.read():
-            self._take_lines(self._lines.feed(data))
-        if at_end:
-            self._take_lines(self._lines.finish())
+    def _listen(self, listener: Listener, *, at_end: bool) -> None:
+        heard = listener.listen(self._watch.rank_of_local, at_end=at_end)
+        self._told.update(exits_told(heard.lines))
+        for line in heard.lines:
+            event = agent_event(line)
+            if event is not None and event.state == "FAILED":
+                self._take_agent_event(event)
+        for text in heard.findings:
+            if self._may_tell("output", EVIDENCE_PER_ATTEMPT):
+                self.fact(listener.name, shortened(text, TEXT_LIMIT))
 
-    def _take_lines(self, lines: Iterable[str]) -> None:
-        lines = list(lines)
-        self._told.update(exits_told(lines))
-        for line in telling_lines(lines):
-            self._tell_line(line)
+    def _take_agent_event(self, event: AgentEvent) -> None:
+        """Torchrun's event log tells of a rank that failed."""
+        if event.pid is not None and event.exit_code:
+            self._told[event.pid] = event.exit_code
+        if event.error and event.rank is not None:
+            self.fact("elastic", f"torchrun: rank {event.rank} (pid {event.pid}) failed: {event.error}")
 
-    def _tell_tail(self) -> None:
-        if self._lines.last:
-            self.fact("stderr", "\n".join(self._lines.last))
+    def _read_error_of(self, process: RankProcess) -> None:
+        if process.error_file is not None:
+            self._read_error(process.error_file, f"rank {process.rank} (pid {process.pid})")
 
-    def _tell_line(self, text: str) -> None:
-        self._evidence[self.attempt] += 1
-        if self._evidence[self.attempt] <= EVIDENCE_PER_ATTEMPT:
-            self.fact("stderr", text)
+    def _read_error(self, path: Path, who: str) -> WorkerError | None:
+        """The error that a process wrote down, which is told once."""
+        if path not in self._errors and (error := read_error(path)) is not None:
+            self._errors[path] = error
+            self.fact("elastic", shortened(error_in_words(who, error), TEXT_LIMIT), error.at)
+        return self._errors.get(path)
+
+    def _tell_silence(self, process: RankProcess) -> None:
+        self.fact(
+            "launcher",
+            f"rank {process.rank} has said nothing for a minute; its process (pid {process.pid} of another "
+            "pid namespace) cannot be seen from here, so whether it lives is unknown",
+        )
+
+    def _tell_tails(self, dead: Sequence[RankProcess]) -> None:
+        """The last output of the ranks that died, then that of nobody in particular."""
+        for process in dead:
+            for listener in self._listeners:
+                tail = listener.take_tail(process.rank) or _redirected(process, listener.name)
+                self._tell_tail(listener.name, f"last output of rank {process.rank}:", tail)
+        for listener in self._listeners:
+            self._tell_tail(listener.name, "", listener.take_tail(None))
+
+    def _tell_tail(self, source: str, title: str, tail: str) -> None:
+        if not tail.strip():
+            return
+        for part in redacted_parts(f"{title}\n{tail}" if title else tail):
+            if self._may_tell("tail", TAIL_PARTS_PER_ATTEMPT):
+                self._say(events.Evidence, source=source, text=part)
+
+    def _tell_skipped(self) -> None:
+        """Output that came too fast to be searched is told of; it is all in the file."""
+        for listener in self._listeners:
+            if listener.skipped > 0:
+                self.fact(
+                    "launcher",
+                    f"{listener.skipped} bytes of {listener.name} came too fast to be searched for causes; "
+                    f"they are in {listener.path}",
+                )
+                listener.skipped = 0
+
+    def _may_tell(self, kind: str, most: int) -> bool:
+        """Count one more of a kind in this attempt; False where these were enough."""
+        self._evidence[kind, self.attempt] += 1
+        return self._evidence[kind, self.attempt] <= most
 
     def _as_of(self, attempt: int) -> Identity:
         return msgspec.structs.replace(self._base, attempt=attempt)
@@ -161,3 +268,10 @@ class Supervision:
         who = self._as_of(self.attempt if attempt is None else attempt)
         moment = self._clock.now() if at is None else at
         self._journal.put(kind, moment, urgent=True, identity=who, **fields)
+
+
+def _redirected(process: RankProcess, stream: str) -> str:
+    """The last output of a rank whose output torchrun sends to a file beside its error file."""
+    if process.error_file is None:
+        return ""
+    return last_bytes(process.error_file.with_name(f"{stream}.log"), TAIL_BYTES[stream])
