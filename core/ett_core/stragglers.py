@@ -1,0 +1,319 @@
+"""Ranks that are slower than the others, by the step times that every rank reports.
+
+A streaming fold beside the accounting, held by one thread at a time (the caller locks). Events
+come in any order, each once; order changes no verdict. Reports are added up by rank in windows of
+a minute that overlap by half, a rank that sticks out of a window is slow in it, and one that is
+slow in several windows that follow each other is a straggler: a single report that is out of line
+lies in two of them.
+
+In synchronous training all ranks need the same time for a step, since those that are ready wait
+for the slowest inside a collective operation, and that wait is part of their step. So a rank that
+waits for its data can be told there (its data wait is long, the others' step is), a rank that
+computes slowly cannot; only where ranks step on their own do step times name it. See `step_spread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from ett_core.events import Progress, StepSeconds
+
+CELLS_KEPT = 200_000
+"""Amounts that are kept, one a rank and half window; of older windows only the verdicts are."""
+VERDICTS_KEPT = 20_000
+"""Windows whose verdicts are kept (a week of half minutes)."""
+SHOWN = 50
+SPREAD_OF_NORMAL = 1.4826
+"""Standard deviations in a median absolute deviation of a normal distribution."""
+RANKS_FOR_A_SPREAD = 4
+"""With fewer ranks nobody can tell what is usual among them."""
+RANKS_IN_A_VERDICT = 100
+LARGEST_AMOUNT_S = 1e9
+
+WindowKey: TypeAlias = tuple[int, int]
+"""Attempt, and Unix time in half windows; the window is that half and the one before it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StragglerRules:
+    """When a rank is a straggler."""
+
+    window_s: float = 60.0
+    """Length of a window in seconds; ranks report at least once a minute where their steps allow it."""
+    ratio: float = 1.3
+    """A slow rank takes at least this many times as long as the median of all ranks."""
+    ratio_of_few: float = 1.5
+    """The same among two or three ranks, where it is the median of the others."""
+    spreads: float = 4.0
+    """A slow rank lies at least this many robust standard deviations above the median."""
+    windows: int = 3
+    """A straggler is slow in this many windows that follow each other at least."""
+
+    def __post_init__(self) -> None:
+        """Check.
+
+        Raises:
+            ValueError: a rule is out of range; the message names it.
+        """
+        for name in ("ratio", "ratio_of_few"):
+            if not getattr(self, name) > 1.0:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not above 1")
+        for name in ("window_s", "spreads", "windows"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not above 0")
+
+    @property
+    def half_s(self) -> float:
+        """Half a window in seconds."""
+        return self.window_s / 2
+
+
+class Pace(NamedTuple):
+    """Steps of a rank in a window: how many, their seconds, the longest, seconds waited for data."""
+
+    steps: int = 0
+    step_s: float = 0.0
+    max_s: float = 0.0
+    wait_s: float = 0.0
+
+    def plus(self, other: Pace) -> Pace:
+        """Both together."""
+        return Pace(
+            self.steps + other.steps,
+            self.step_s + other.step_s,
+            max(self.max_s, other.max_s),
+            self.wait_s + other.wait_s,
+        )
+
+    @property
+    def mean_step_s(self) -> float:
+        """Mean step in seconds without the longest one, so that a single pause does not count.
+
+        >>> Pace(steps=5, step_s=14.0, max_s=10.0).mean_step_s
+        1.0
+        """
+        if self.steps > 1:
+            return max(self.step_s - self.max_s, 0.0) / (self.steps - 1)
+        return self.step_s
+
+    @property
+    def mean_wait_s(self) -> float:
+        """Mean wait for data before a step, in seconds."""
+        return self.wait_s / self.steps
+
+
+class Slowness(NamedTuple):
+    """How a rank was slower than the others in a window; `cause` is `step` or `data_wait`."""
+
+    ratio: float
+    cause: str
+
+
+class Straggler(msgspec.Struct, frozen=True, gc=False):
+    """A rank that was slower than the others between two moments (Unix seconds, to a window).
+
+    `ratio`: of a `cause` `step`, its time a step divided by the usual one; of `data_wait`, that of
+    a step with its wait to one without what it waited longer than the others. `ongoing`: it was
+    slow in the latest windows of the job.
+    """
+
+    attempt: int
+    rank: int
+    since: float
+    until: float
+    windows: int
+    ratio: float
+    cause: str
+    ongoing: bool
+
+
+class StepTimes:
+    """The fold: `add` progress reports, then ask who is slow."""
+
+    def __init__(self, rules: StragglerRules | None = None) -> None:
+        self.rules = rules or StragglerRules()
+        self._halves: dict[WindowKey, dict[int, Pace]] = {}
+        self._cells = 0
+        self._verdicts: dict[WindowKey, Mapping[int, Slowness]] = {}
+        self._forgotten_through: WindowKey = (-1, 0)
+
+    def add(self, event: Progress) -> None:
+        """Take in one report; one without step times says nothing here."""
+        times = event.step_seconds
+        if times is None or not times.count or event.rank < 0:
+            return
+        key = (event.attempt, int(event.time // self.rules.half_s))
+        if key <= self._forgotten_through:
+            return
+        paces = self._halves.setdefault(key, {})
+        known = paces.get(event.rank)
+        self._cells += known is None
+        pace = pace_of(times, event.data_wait_s)
+        paces[event.rank] = pace if known is None else known.plus(pace)
+        self._verdicts.pop(key, None)
+        self._verdicts.pop((key[0], key[1] + 1), None)
+        if self._cells > CELLS_KEPT:
+            self._forget()
+
+    def stragglers(self) -> list[Straggler]:
+        """The stragglers of all attempts, in order of time; at most `SHOWN`, the longest of them."""
+        self._judge()
+        found = list(episodes(self._verdicts, self.latest_window, self.rules))
+        longest = sorted(found, key=lambda each: (-each.windows, each.attempt, each.since, each.rank))
+        return sorted(longest[:SHOWN], key=lambda each: (each.attempt, each.since, each.rank))
+
+    @property
+    def latest_window(self) -> WindowKey:
+        """The latest window in which any rank reported."""
+        return max(self._halves, default=self._forgotten_through)
+
+    @property
+    def step_spread(self) -> float | None:
+        """How far the ranks lie apart in their time a step, as a share of it; None for a single rank.
+
+        The median of the windows of the latest attempt. Near 0, the ranks may move in step with each
+        other, and then a rank that computes slowly cannot be told from step times.
+        """
+        attempt = self.latest_window[0]
+        windows = (self._window(key) for key in self._halves if key[0] == attempt)
+        spreads = [spread for paces in windows if (spread := spread_of(paces.values())) is not None]
+        return median(spreads) if spreads else None
+
+    def _window(self, key: WindowKey) -> dict[int, Pace]:
+        """The paces of a window: its two halves together."""
+        attempt, half = key
+        paces = dict(self._halves.get((attempt, half - 1), {}))
+        for rank, pace in self._halves.get(key, {}).items():
+            paces[rank] = paces[rank].plus(pace) if rank in paces else pace
+        return paces
+
+    def _judge(self) -> None:
+        for attempt, half in list(self._halves):
+            for key in ((attempt, half), (attempt, half + 1)):
+                if key not in self._verdicts:
+                    self._verdicts[key] = slow_ranks(self._window(key), self.rules)
+
+    def _forget(self) -> None:
+        """Settle the older half of the windows; late reports of them are left out."""
+        self._judge()
+        keys = sorted(self._halves)
+        for key in keys[: max(len(keys) // 2, 1)]:
+            self._cells -= len(self._halves.pop(key))
+            self._forgotten_through = key
+        for key in sorted(self._verdicts)[:-VERDICTS_KEPT]:
+            del self._verdicts[key]
+
+
+def pace_of(times: StepSeconds, wait_s: float) -> Pace:
+    """The pace of a single report."""
+    bounded = (min(max(amount, 0.0), LARGEST_AMOUNT_S) for amount in (times.sum, times.max, wait_s))
+    return Pace(times.count, *bounded)
+
+
+def slow_ranks(paces: Mapping[int, Pace], rules: StragglerRules) -> Mapping[int, Slowness]:
+    """The ranks that stick out of one window.
+
+    >>> usual = Pace(steps=10, step_s=10.0, max_s=1.0)
+    >>> slow_ranks({0: usual, 1: usual, 2: usual, 3: usual._replace(step_s=20.0)}, StragglerRules())
+    {3: Slowness(ratio=2.111111111111111, cause='step')}
+    >>> waiting = Pace(steps=10, step_s=5.0, max_s=0.5, wait_s=5.0)
+    >>> slow_ranks({0: usual, 1: usual, 2: usual, 3: waiting}, StragglerRules())
+    {3: Slowness(ratio=2.0, cause='data_wait')}
+    """
+    if len(paces) < 2:  # noqa: PLR2004 - slower than whom
+        return {}
+    steps = {rank: pace.mean_step_s + pace.mean_wait_s for rank, pace in paces.items()}
+    waits = {rank: pace.mean_wait_s for rank, pace in paces.items()}
+    step_bounds, wait_bounds = _bounds(steps, rules), _bounds(waits, rules)
+    needed = rules.ratio if len(paces) >= RANKS_FOR_A_SPREAD else rules.ratio_of_few
+    slow = {}
+    for rank, step_s in steps.items():
+        usual_s, bound_s = step_bounds.of(rank)
+        usual_wait_s, wait_bound_s = wait_bounds.of(rank)
+        waited_s = waits[rank] - usual_wait_s
+        if usual_s > 0 and step_s >= max(needed * usual_s, bound_s):
+            cause = "data_wait" if waited_s > (step_s - usual_s) / 2 else "step"
+            slow[rank] = Slowness(step_s / usual_s, cause)
+        elif waits[rank] >= wait_bound_s and step_s >= needed * (step_s - waited_s) > 0:
+            slow[rank] = Slowness(step_s / (step_s - waited_s), "data_wait")
+    worst = sorted(slow, key=lambda rank: (-slow[rank].ratio, rank))[:RANKS_IN_A_VERDICT]
+    return {rank: slow[rank] for rank in sorted(worst)}
+
+
+class _Bounds(NamedTuple):
+    """What is usual for a rank, and what nobody exceeds by chance; by rank where they are few."""
+
+    usual_s: float
+    bound_s: float
+    among_few: Mapping[int, float]
+
+    def of(self, rank: int) -> tuple[float, float]:
+        usual_s = self.among_few.get(rank)
+        return (self.usual_s, self.bound_s) if usual_s is None else (usual_s, usual_s)
+
+
+def _bounds(seconds: Mapping[int, float], rules: StragglerRules) -> _Bounds:
+    if len(seconds) < RANKS_FOR_A_SPREAD:
+        others = {rank: median(s for other, s in seconds.items() if other != rank) for rank in seconds}
+        return _Bounds(0.0, 0.0, others)
+    middle_s = median(seconds.values())
+    spread_s = SPREAD_OF_NORMAL * median(abs(each - middle_s) for each in seconds.values())
+    return _Bounds(middle_s, middle_s + rules.spreads * spread_s, {})
+
+
+def spread_of(paces: Iterable[Pace]) -> float | None:
+    """Robust standard deviation of the time a step over ranks, divided by its median.
+
+    >>> spread_of([Pace(2, 2.0, 1.0), Pace(2, 2.0, 1.0), Pace(2, 2.2, 1.1)])
+    0.0
+    """
+    steps = [pace.mean_step_s + pace.mean_wait_s for pace in paces]
+    if len(steps) < 2 or not (middle_s := median(steps)):  # noqa: PLR2004 - no spread of one
+        return None
+    return SPREAD_OF_NORMAL * median(abs(each - middle_s) for each in steps) / middle_s
+
+
+def episodes(
+    verdicts: Mapping[WindowKey, Mapping[int, Slowness]], latest: WindowKey, rules: StragglerRules
+) -> Iterator[Straggler]:
+    """Stragglers from the verdicts of single windows; one window between slow ones is passed over."""
+    slow: dict[tuple[int, int], list[int]] = {}
+    for (attempt, window), ranks in sorted(verdicts.items()):
+        for rank in ranks:
+            slow.setdefault((attempt, rank), []).append(window)
+    for (attempt, rank), windows in sorted(slow.items()):
+        for run in _runs(windows, step=2):
+            if max(map(len, _runs(run, step=1))) < rules.windows:
+                continue
+            found = [verdicts[attempt, window][rank] for window in run]
+            causes = [each.cause for each in found]
+            yield Straggler(
+                attempt=attempt,
+                rank=rank,
+                since=(run[0] - 1) * rules.half_s,
+                until=(run[-1] + 1) * rules.half_s,
+                windows=len(run),
+                ratio=median(each.ratio for each in found),
+                cause=max(("step", "data_wait"), key=causes.count),
+                ongoing=attempt == latest[0] and run[-1] >= latest[1] - 1,
+            )
+
+
+def _runs(windows: Sequence[int], step: int) -> list[list[int]]:
+    """Windows in groups whose neighbours are at most `step` apart.
+
+    >>> _runs([1, 2, 4, 7], step=2)
+    [[1, 2, 4], [7]]
+    """
+    runs: list[list[int]] = []
+    for window in windows:
+        if runs and window - runs[-1][-1] <= step:
+            runs[-1].append(window)
+        else:
+            runs.append([window])
+    return runs
