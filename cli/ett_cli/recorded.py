@@ -27,6 +27,7 @@ from ett_core.events import (
     Failure,
     Progress,
 )
+from ett_core.interference import as_object
 from ett_core.sequences import Sequences
 
 _DETAILED = frozenset({Cache, Checkpoint, CheckpointDurable, CheckpointFailed, Compile, Evidence, Failure})
@@ -75,12 +76,15 @@ class Recorded:
             },
             "compile": self._details.compile_s,
             "step_times": None if steps is None else asdict(steps),
+            "step_spread": self._details.rank_paces.step_spread,
+            "stragglers": self._details.stragglers(),
+            "async_saves": as_object(self._details.async_saves.saves),
         }
 
 
 def _is_detailed(event: AnyEvent) -> bool:
     if isinstance(event, Progress):
-        return event.step_seconds is not None and bool(event.step_seconds.buckets)
+        return event.step_seconds is not None
     return type(event) in _DETAILED
 
 

@@ -33,6 +33,7 @@ def report(job: Job) -> str:
         "\n".join(partition_lines(job.get("components", {}))),
         "\n".join(_figures(job)),
         "\n".join(_failures(job)),
+        "\n".join(_stragglers(job)),
         "\n".join(_caches(job)),
         largest_loss(job.get("components", {})),
     )
@@ -141,6 +142,8 @@ def _figures(job: Job) -> Iterator[str]:
         yield _figure("Steps", _steps(job["step_times"]))
     if job.get("checkpoint_count"):
         yield _figure("Checkpoints", _checkpoints(job))
+    if job.get("async_saves"):
+        yield _figure("Saves beside steps", beside_steps(job["async_saves"]))
 
 
 def _lost(job: Job) -> str:
@@ -171,6 +174,51 @@ def _checkpoints(job: Job) -> str:
     text = f"{_many(count, 'save')}, training blocked for {duration(blocking_s)} in all ({mean})"
     durable = job.get("last_durable_step")
     return text if durable is None else f"{text}, the last durable one at step {durable}"
+
+
+def beside_steps(saves: Mapping[str, Any]) -> str:
+    """What asynchronous saves cost the steps beside them, in words.
+
+    >>> beside_steps({"saves": 5, "known": 4, "excess_s": 12.0, "share": 0.25, "noise_s": 1.5})
+    '4 in flight made steps 25.0 % longer, by 12.0 s (give or take 1.5 s); of 1 nothing is known'
+    >>> beside_steps({"saves": 1, "known": 1, "excess_s": 0.1, "share": 0.001, "noise_s": 0.5})
+    '1 in flight made steps no longer than usual (give or take 0.5 s)'
+    >>> beside_steps({"saves": 2, "known": 0, "excess_s": None, "share": None, "noise_s": None})
+    'of 2 in flight nothing is known: too few steps were reported with, or without, a save in flight'
+    """
+    count, known, excess_s = saves["saves"], saves["known"], saves["excess_s"]
+    if excess_s is None:
+        why = "too few steps were reported with, or without, a save in flight"
+        return f"of {count:,} in flight nothing is known: {why}"
+    noise = f"(give or take {duration(saves['noise_s'])})"
+    cost = "no longer than usual"
+    if excess_s > saves["noise_s"]:
+        cost = f"{100 * (saves['share'] or 0.0):.1f} % longer, by {duration(excess_s)}"
+    text = f"{known:,} in flight made steps {cost} {noise}"
+    return text if known == count else f"{text}; of {count - known:,} nothing is known"
+
+
+def _stragglers(job: Job) -> Iterator[str]:
+    stragglers: Sequence[Mapping[str, Any]] = job.get("stragglers") or ()
+    if stragglers:
+        yield "Slow ranks"
+    for each in stragglers:
+        yield f"  {straggler_line(each, job['start'])}"
+
+
+def straggler_line(each: Mapping[str, Any], start: float) -> str:
+    """A straggler in words; `start` of the job in Unix seconds.
+
+    >>> slow = {"attempt": 0, "rank": 6, "node": "n3", "since": 1900.0, "until": 2020.0, "ratio": 1.54}
+    >>> straggler_line({**slow, "cause": "step", "ongoing": False}, 100.0)
+    'rank 6 on n3, attempt 0: 1.5 times the usual step for 2 m 0.0 s, from 30 m 0.0 s on; its steps are long'
+    """
+    who = f"rank {each['rank']} on {each['node']}" if each.get("node") else f"rank {each['rank']}"
+    begun, long = duration(max(each["since"] - start, 0.0)), duration(each["until"] - each["since"])
+    lasting = f"from {begun} on, still slow" if each["ongoing"] else f"for {long}, from {begun} on"
+    cause = "its steps are long" if each["cause"] == "step" else "it waits for data"
+    factor = f"{each['ratio']:.1f} times the usual step"
+    return f"{who}, attempt {each['attempt']}: {factor} {lasting}; {cause}"
 
 
 def _failures(job: Job) -> Iterator[str]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from ett_core.causes import cause_of_event
 from ett_core.checkpoint_log import CheckpointLog
@@ -29,7 +30,9 @@ from ett_core.events import (
     Failure,
     Progress,
 )
+from ett_core.interference import AsyncSaves
 from ett_core.step_times import add_to, quantile
+from ett_core.stragglers import RankPaces
 
 EVIDENCE_KEPT = 100
 """Latest evidence lines kept of one attempt."""
@@ -95,6 +98,8 @@ class JobDetails:
         self._node_moments: dict[int, Moment] = {}
         self.samples = 0.0
         """Samples consumed by all ranks, each counting its own."""
+        self.rank_paces = RankPaces()
+        self.async_saves = AsyncSaves()
         self._steps: dict[int, int] = {}
         self._longest_step_s = 0.0
         self._caches: dict[tuple[str, str], Cache] = {}
@@ -167,6 +172,16 @@ class JobDetails:
         """The evidence lines of one attempt, in order of time."""
         return list(self._evidence.get(attempt, ()))
 
+    def node_in(self, attempt: int, rank: int) -> str:
+        """The node of a rank in an attempt; empty where it is not known, or of an earlier attempt."""
+        moment = self._node_moments.get(rank)
+        return self.nodes[rank] if moment is not None and moment[0] == attempt else ""
+
+    def stragglers(self) -> list[dict[str, Any]]:
+        """The stragglers as JSON objects, with their nodes."""
+        found = self.rank_paces.stragglers()
+        return [{**asdict(each), "node": self.node_in(each.attempt, each.rank)} for each in found]
+
     def _latest(self, field: str, default: object) -> object:
         return self._said[field][1] if field in self._said else default
 
@@ -187,6 +202,7 @@ class JobDetails:
                 self._take_start(event)
             case Checkpoint() | CheckpointDurable() | CheckpointFailed():
                 self.checkpoints.add(event)
+                self.async_saves.add(event)
             case Cache():
                 _keep_later(self._caches, (event.writer, event.cache), event)
             case Counters():
@@ -211,7 +227,11 @@ class JobDetails:
         if event.rank < 0:
             return
         self.samples += _bounded(event.samples)
-        if event.step_seconds is not None and event.step_seconds.buckets:
+        if event.step_seconds is None:
+            return
+        self.rank_paces.add(event)
+        self.async_saves.add(event)
+        if event.step_seconds.buckets:
             add_to(self._steps, event.step_seconds.buckets)
             self._longest_step_s = max(self._longest_step_s, event.step_seconds.max)
 

@@ -19,10 +19,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from statistics import median
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
 
@@ -208,6 +208,13 @@ def measured(reports: Sequence[Report], flights: Mapping[SaveKey, Flight]) -> di
         key: _measure(key, flights[key], parts[place], _near(usual, spans[place]))
         for place, key in enumerate(order)
     }
+
+
+def as_object(saves: Sequence[SaveInterference]) -> dict[str, Any]:
+    """The saves and their sums as one JSON object; empty without any save."""
+    if not saves:
+        return {}
+    return {**asdict(total(saves)), "save_list": [asdict(save) for save in saves]}
 
 
 def total(saves: Iterable[SaveInterference]) -> Interference:

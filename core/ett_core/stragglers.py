@@ -132,7 +132,7 @@ class Straggler(msgspec.Struct, frozen=True, gc=False):
     ongoing: bool
 
 
-class StepTimes:
+class RankPaces:
     """The fold: `add` progress reports, then ask who is slow."""
 
     def __init__(self, rules: StragglerRules | None = None) -> None:

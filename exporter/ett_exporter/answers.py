@@ -14,6 +14,7 @@ from ett_core.accounting.account import seconds
 from ett_core.causes import cause_of
 from ett_core.components import area_seconds
 from ett_core.details import EvidenceLine
+from ett_core.interference import as_object
 from ett_exporter.live import JobPage, JobView
 
 Json: TypeAlias = dict[str, Any]
@@ -45,6 +46,9 @@ def page_answer(page: JobPage) -> Json:
         "compile": details.compile_s,
         "hidden": _sum_of(attempt.hidden for attempt in account.attempts),
         "counters": details.counters,
+        "stragglers": page.stragglers,
+        "step_spread": page.step_spread,
+        "async_saves": as_object(page.async_saves),
         "versions": details.versions,
         "labels": details.labels,
         "config_hash": details.config_hash,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from ett_core.checkpoint_log import CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
 from ett_core.details import CacheTotals, EvidenceLine, JobDetails
 from ett_core.events import AnyEvent
+from ett_core.interference import SaveInterference
 
 WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
 
@@ -70,6 +72,9 @@ class JobPage(msgspec.Struct, frozen=True):
     checkpoints: Sequence[CheckpointDetail]
     evidence: Mapping[int, Sequence[EvidenceLine]]
     nodes: Mapping[int, str]
+    stragglers: Sequence[Mapping[str, Any]]
+    step_spread: float | None
+    async_saves: Sequence[SaveInterference]
 
 
 class LiveJob:
@@ -115,6 +120,9 @@ class LiveJob:
                 checkpoints=self._details.checkpoints.latest,
                 evidence={f.attempt: self._details.evidence(f.attempt) for f in view.account.failures},
                 nodes=dict(self._details.nodes),
+                stragglers=self._details.stragglers(),
+                step_spread=self._details.rank_paces.step_spread,
+                async_saves=self._details.async_saves.saves,
             )
 
     def _view(self, now: float) -> JobView | None:

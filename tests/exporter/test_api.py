@@ -24,6 +24,9 @@ JOB_KEYS = {
     "checkpoint_count", "last_durable_at", "last_durable_step", "caches",
 }  # fmt: skip
 PAGE_KEYS = JOB_KEYS | {
+    "stragglers",
+    "step_spread",
+    "async_saves",
     "as_of", "attempt_list", "failure_list", "timeline", "checkpoints", "compile", "hidden", "counters",
     "versions", "labels", "config_hash", "nodes", "areas", "resume_evidence", "not_saved",
 }  # fmt: skip

@@ -196,6 +196,27 @@ class Recorder(FactRecorder):
         if now_s >= self._due_s:
             self._report()
 
+    def durable(
+        self,
+        step: int,
+        mode: str = "sync",
+        bytes: int | None = None,  # noqa: A002 - the name of the field
+        duration_s: float | None = None,
+    ) -> None:
+        """The checkpoint of `step` would now survive the death of the whole job. From any thread."""
+        super().durable(step, mode, bytes, duration_s)
+        self._flight_over(mode)
+
+    def checkpoint_failed(self, step: int, message: str, mode: str = "sync") -> None:
+        """The checkpoint of `step` will never be durable. From any thread."""
+        super().checkpoint_failed(step, message, mode)
+        self._flight_over(mode)
+
+    def _flight_over(self, mode: str) -> None:
+        """Steps beside an asynchronous save are reported apart: the next step that ends is reported."""
+        if mode == "async":
+            self._due_s = -math.inf
+
     @hook
     def failure(
         self,
