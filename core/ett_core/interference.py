@@ -231,7 +231,7 @@ def total(saves: Iterable[SaveInterference]) -> Interference:
 
 def _spans(flights: Sequence[Flight]) -> list[tuple[float, float]]:
     """When saves were in flight, for saves in the order of their beginnings."""
-    following = [*(flight.begin for flight in flights[1:]), float("inf")]
+    following = [*(flight.begin for flight in flights), float("inf")][1:]
     return [
         (flight.begin, max(flight.begin, after if flight.end is None else flight.end))
         for flight, after in zip(flights, following, strict=True)

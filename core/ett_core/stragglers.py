@@ -137,6 +137,7 @@ class RankPaces:
 
     def __init__(self, rules: StragglerRules | None = None) -> None:
         self.rules = rules or StragglerRules()
+        self._half_s = self.rules.half_s
         self._halves: dict[WindowKey, dict[int, Pace]] = {}
         self._cells = 0
         self._verdicts: dict[WindowKey, Mapping[int, Slowness]] = {}
@@ -147,16 +148,21 @@ class RankPaces:
         times = event.step_seconds
         if times is None or not times.count or event.rank < 0:
             return
-        key = (event.attempt, int(event.time // self.rules.half_s))
+        key = (event.attempt, int(event.time // self._half_s))
         if key <= self._forgotten_through:
             return
-        paces = self._halves.setdefault(key, {})
+        paces = self._halves.get(key)
+        if paces is None:
+            paces = self._halves[key] = {}
         known = paces.get(event.rank)
-        self._cells += known is None
-        pace = pace_of(times, event.data_wait_s)
-        paces[event.rank] = pace if known is None else known.plus(pace)
-        self._verdicts.pop(key, None)
-        self._verdicts.pop((key[0], key[1] + 1), None)
+        if known is None:
+            self._cells += 1
+            paces[event.rank] = pace_of(times, event.data_wait_s)
+        else:
+            paces[event.rank] = known.plus(pace_of(times, event.data_wait_s))
+        if self._verdicts:
+            self._verdicts.pop(key, None)
+            self._verdicts.pop((key[0], key[1] + 1), None)
         if self._cells > CELLS_KEPT:
             self._forget()
 
@@ -211,8 +217,10 @@ class RankPaces:
 
 def pace_of(times: StepSeconds, wait_s: float) -> Pace:
     """The pace of a single report."""
-    bounded = (min(max(amount, 0.0), LARGEST_AMOUNT_S) for amount in (times.sum, times.max, wait_s))
-    return Pace(times.count, *bounded)
+    wait_s = max(wait_s, 0.0)
+    if times.sum < LARGEST_AMOUNT_S and times.max < LARGEST_AMOUNT_S and wait_s < LARGEST_AMOUNT_S:
+        return Pace(times.count, times.sum, times.max, wait_s)
+    return Pace(times.count, *(min(amount, LARGEST_AMOUNT_S) for amount in (times.sum, times.max, wait_s)))
 
 
 def slow_ranks(paces: Mapping[int, Pace], rules: StragglerRules) -> Mapping[int, Slowness]:
@@ -227,10 +235,13 @@ def slow_ranks(paces: Mapping[int, Pace], rules: StragglerRules) -> Mapping[int,
     """
     if len(paces) < 2:  # noqa: PLR2004 - slower than whom
         return {}
-    steps = {rank: pace.mean_step_s + pace.mean_wait_s for rank, pace in paces.items()}
-    waits = {rank: pace.mean_wait_s for rank, pace in paces.items()}
-    step_bounds, wait_bounds = _bounds(steps, rules), _bounds(waits, rules)
+    waits = {rank: pace.wait_s / pace.steps for rank, pace in paces.items()}
+    steps = {rank: pace.mean_step_s + waits[rank] for rank, pace in paces.items()}
     needed = rules.ratio if len(paces) >= RANKS_FOR_A_SPREAD else rules.ratio_of_few
+    longest_s, shortest_s = max(steps.values()), min(steps.values())
+    if longest_s < needed * shortest_s and max(waits.values()) < (1 - 1 / needed) * shortest_s:
+        return {}
+    step_bounds, wait_bounds = _bounds(steps, rules), _bounds(waits, rules)
     slow = {}
     for rank, step_s in steps.items():
         usual_s, bound_s = step_bounds.of(rank)

@@ -45,6 +45,24 @@ JOB = {
     "compile": {"dynamo": 0.4, "native": 12.0},
 }
 
+SLOW = {
+    "start": 1000.0,
+    "stragglers": [
+        {"attempt": 0, "rank": 6, "node": "n3", "since": 1030.0, "until": 1150.0, "ratio": 1.54,
+         "cause": "data_wait", "ongoing": True},
+    ],
+    "async_saves": {"saves": 2, "known": 2, "excess_s": 3.0, "share": 0.6, "noise_s": 0.1},
+}  # fmt: skip
+
+
+def test_slow_ranks_and_saves_beside_steps_have_lines_of_their_own():
+    lines = report(JOB | SLOW).splitlines()
+    place = lines.index("Slow ranks")
+    said = "rank 6 on n3, attempt 0: 1.5 times the usual step from 30.0 s on, still slow; it waits for data"
+    assert lines[place + 1] == f"  {said}"
+    assert "Saves beside steps 2 in flight made steps 60.0 % longer, by 3.0 s (give or take 0.1 s)" in lines
+
+
 GOLDEN = """\
 Job dlrm-7: succeeded, 1 m 40.0 s of wall time, 2 attempts, 1 failure
 

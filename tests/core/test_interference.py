@@ -144,6 +144,12 @@ def test_the_order_of_arrival_changes_nothing(events):
     assert folded(*events).saves == folded(*STORY).saves
 
 
+def test_a_long_job_without_such_saves_costs_bounded_memory(monkeypatch):
+    monkeypatch.setattr(interference, "REPORTS_KEPT", 100)
+    fold = folded(*(report(5.0 * n, 0.5) for n in range(1, 1000)))
+    assert (fold.saves, sum(map(len, fold._reports.values())) <= 100) == ([], True)
+
+
 def long_run(saves):
     for n in range(saves):
         begin = 100.0 * n
