@@ -15,11 +15,19 @@ import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from ett_trainer_hooks.recorder import Recorder
 
 ExceptHook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
+
+_at_death: WeakKeyDictionary[Recorder, Callable[[], None] | None] = WeakKeyDictionary()
+
+
+def at_death(recorder: Recorder, say: Callable[[], None] | None) -> None:
+    """Have `say` called before a signal ends the process; a later call replaces an earlier one."""
+    _at_death[recorder] = say
 
 
 def install(recorder: Recorder) -> None:
@@ -59,6 +67,8 @@ def chained_sigterm(
         if callable(before):
             before(number, frame)
             return
+        if (say := _at_death.get(recorder)) is not None:
+            recorder.guard.call(say)
         recorder.close("failed")
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -92,8 +92,18 @@ class SaveSpan(PhaseSpan):
 def describe(error: BaseException, limit: int = 4000) -> str:
     """Type and message of an exception, without secrets, cut to `limit` characters.
 
+    Where it stands for those of several ranks (`failures` of torch's `CheckpointException`), theirs.
+
     >>> describe(ValueError("no such table"))
     'ValueError: no such table'
     """
+    failures = getattr(error, "failures", None)
+    if isinstance(failures, dict) and failures:
+        text = "; ".join(f"rank {rank}: {_type_and_text(cause)}" for rank, (cause, *_) in failures.items())
+        return redacted(f"{type(error).__name__}: {text}")[:limit]
+    return redacted(_type_and_text(error))[:limit]
+
+
+def _type_and_text(error: BaseException) -> str:
     text = str(error)
-    return redacted(f"{type(error).__name__}: {text}" if text else type(error).__name__)[:limit]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
