@@ -78,7 +78,7 @@ def test_an_interrupt_from_the_keyboard_is_a_cancellation(start, events_in, tmp_
     assert events_in(tmp_path / "journal")[-1].status == "cancelled"
 
 
-@pytest.mark.parametrize("leave", ["sys.exit(3)", "break", "os._exit(3)"])
+@pytest.mark.parametrize("leave", ["break", "os._exit(3)", "os.kill(os.getpid(), 9)"])
 def test_no_status_is_invented_for_a_program_that_just_ends(start, events_in, tmp_path, leave):
     """Without `close` no end is told; steps are, unless the process vanished."""
     ends(start(HEAD + TRAIN.format(then=leave)))
@@ -86,6 +86,135 @@ def test_no_status_is_invented_for_a_program_that_just_ends(start, events_in, tm
     assert not [event for event in events if event.kind in ("attempt_end", "failure")]
     last = [event for event in events if event.kind == "progress"][-1]
     assert last.step == (1 if leave.startswith("os") else 4)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("sys.exit(3)", 3, "exited with status 3"),
+        ("raise SystemExit(3)", 3, "exited with status 3"),
+        ("exit(4)", 4, "exited with status 4"),
+        ("sys.exit('no more data')", 1, "no more data"),
+        ("sys.exit(0)", 0, ""),
+        ("sys.exit()", 0, ""),
+        ("raise SystemExit", 0, ""),
+    ],
+)
+def test_a_status_to_exit_with_is_told(start, events_in, tmp_path, case):
+    """Not 0 is a failure, 0 a success, and the step in hand is none."""
+    leave, code, words = case
+    status, _, _ = ends(start(HEAD + TRAIN.format(then=leave)))
+    assert status == code
+    *_, progress, before, end = events_in(tmp_path / "journal")
+    assert (end.kind, end.status, end.exit_code) == ("attempt_end", "failed" if code else "succeeded", code)
+    if code:
+        assert (before.kind, before.message, before.exit_code) == ("failure", words, code)
+    else:
+        progress = before
+    assert (progress.kind, progress.step) == ("progress", 3)
+
+
+@pytest.mark.parametrize("leave", ["sys.exit(5)", "raise SystemExit(5)"])
+def test_a_status_that_leaves_a_phase_is_told(start, events_in, tmp_path, leave):
+    """Also without any loop, and through a phase that begins on the way out."""
+    program = f"""
+recorder = Recorder.from_env()
+try:
+    with recorder.phase("model_init"):
+        {leave}
+finally:
+    with recorder.phase("shutdown"):
+        pass
+"""
+    status, _, _ = ends(start(HEAD + program))
+    assert status == 5
+    events = events_in(tmp_path / "journal")
+    assert [event.kind for event in events[-2:]] == ["failure", "attempt_end"]
+    assert events[-1].exit_code == 5
+    assert events[2].error == "SystemExit: 5"
+
+
+@pytest.mark.parametrize("on", ["for _ in recorder.batches(range(2)): pass", "recorder.phase('x')(id)(0)"])
+def test_an_exit_that_was_caught_is_no_end(start, events_in, tmp_path, on):
+    """A program that went on has not exited; the same in a thread, which ends only itself."""
+    program = f"""
+import threading
+recorder = Recorder.from_env()
+try:
+    sys.exit(2)
+except SystemExit:
+    {on}
+{on}
+thread = threading.Thread(target=sys.exit, args=(3,))
+thread.start()
+thread.join()
+"""
+    status, _, errors = ends(start(HEAD + program))
+    assert (status, errors) == (0, "")
+    assert not [e for e in events_in(tmp_path / "journal") if e.kind in ("attempt_end", "failure")]
+
+
+LOADERS = """
+import multiprocessing, threading
+
+def load(sender, recorder):
+    for _ in recorder.batches(range(2)) if recorder else range(2):
+        sender.send(1)
+    if recorder:
+        recorder.close("failed")
+    sys.exit(3)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("{method}")
+    recorder = Recorder.from_env()
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=load, args=(sender, recorder if "{method}" == "fork" else None))
+    worker.start()
+    for _ in recorder.batches(range(2)):
+        receiver.recv()
+    worker.join()
+    recorder.close("succeeded" if worker.exitcode == 3 else "failed")
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_loader_workers_say_nothing(start, events_in, tmp_path, method):
+    """Forked or spawned, whatever they do with the recorder, and however they end."""
+    status, _, errors = ends(start(HEAD + LOADERS.format(method=method)))
+    assert status == 0, errors
+    (path,) = (tmp_path / "journal").iterdir()
+    events = events_in(path)
+    assert [event.seq for event in events] == list(range(len(events)))
+    assert (events[-1].kind, events[-1].status) == ("attempt_end", "succeeded")
+    assert events[-2].step == 2
+
+
+SHUTDOWN = """
+import threading
+recorder = Recorder.from_env()
+phase = recorder.phase("never left")
+phase.__enter__()
+batches = recorder.batches(range(10))
+next(batches), next(batches)
+
+def train():
+    with recorder.phase("publish", track="side"):
+        time.sleep(60)
+
+threading.Thread(target=train, daemon=True).start()
+held = [recorder, batches, phase]
+held.append(held)
+"""
+
+
+def test_what_is_open_at_the_end_of_the_interpreter_leaves_a_readable_journal(start, events_in, tmp_path):
+    """Phases, a generator and a thread in the middle: no step in hand is claimed, nothing is printed."""
+    status, _, errors = ends(start(HEAD + SHUTDOWN))
+    assert (status, errors) == (0, "")
+    events = events_in(tmp_path / "journal")
+    assert {event.phase for event in events if event.kind == "phase_begin"} == {"never left", "publish"}
+    assert {event.step for event in events if event.kind == "progress"} == {1}
+    assert sorted(event.seq for event in events) == list(range(len(events)))
 
 
 def test_the_package_imports_without_torch():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,137 @@ def test_leaving_the_loop_by_break_completes_and_reports_the_last_step(bench, ha
             break
     assert b.recorder.step == 5
     assert b.of("progress")[-1].step == 5
+
+
+def through_a_generator(batches):
+    try:
+        yield from batches
+    finally:
+        pass
+
+
+def over_a_generator(batches):
+    for batch in batches:
+        try:
+            yield batch
+        finally:
+            pass
+
+
+AROUND = {
+    "nothing": lambda batches: batches,
+    "enumerate": enumerate,
+    "zip": lambda batches: zip(batches, range(100), strict=False),
+    "a generator that delegates": through_a_generator,
+    "a generator with a loop": over_a_generator,
+    "two generators": lambda batches: over_a_generator(over_a_generator(batches)),
+}
+
+
+def leave_by_break(begin):
+    for number, _ in enumerate(begin()):
+        if number == 4:
+            break
+
+
+def leave_by_return(begin):
+    for number, _ in enumerate(begin()):
+        with nullcontext():
+            if number == 4:
+                return number
+    return None
+
+
+def ask_no_more(begin):
+    for _ in islice(begin(), 5):
+        pass
+
+
+def raise_in_the_body(begin):
+    for number, _ in enumerate(begin()):
+        with nullcontext():
+            if number == 4:
+                raise ArithmeticError
+
+
+def fail_inside_a_call(begin):
+    for number, _ in enumerate(begin()):
+        divmod(1, 4 - number)
+
+
+def fail_in_a_comprehension(begin):
+    return [1 / (4 - number) for number, _ in enumerate(begin())]
+
+
+def fail_while_handling_an_error(begin):
+    for number, _ in enumerate(begin()):
+        try:
+            ["number"][number]
+        except IndexError:  # noqa: PERF203 - the case
+            if number == 4:
+                raise ArithmeticError from None
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("leave", [leave_by_break, leave_by_return, ask_no_more])
+def test_leaving_the_loop_on_purpose_completes_the_step_in_hand(bench, around, leave):
+    """Whatever stands between the batches and the loop."""
+    b = bench(report_every_s=1000.0)
+    leave(lambda: AROUND[around](b.recorder.batches(range(100))))
+    assert b.recorder.step == b.of("progress")[-1].step == 5
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize(
+    "leave",
+    [raise_in_the_body, fail_inside_a_call, fail_in_a_comprehension, fail_while_handling_an_error],
+)
+def test_a_step_that_failed_is_never_claimed(bench, around, leave):
+    """An exception in the loop body leaves its batch uncounted, and the steps before it reported."""
+    b = bench(report_every_s=1000.0)
+    with pytest.raises(ArithmeticError):
+        leave(lambda: AROUND[around](b.recorder.batches(range(100))))
+    assert b.recorder.step == b.of("progress")[-1].step == 4
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_a_step_whose_fate_cannot_be_told_is_not_claimed(bench, around):
+    """An iterator in a variable outlives its loop; so does one that an error holds."""
+    b = bench(report_every_s=1000.0)
+    batches = AROUND[around](b.recorder.batches(range(100)))
+    errors = []
+    try:
+        raise_in_the_body(batches.__iter__)
+    except ArithmeticError as error:
+        errors.append(error)
+    del batches
+    errors.clear()
+    assert b.recorder.step == b.of("progress")[-1].step == 4
+
+
+def test_an_exception_thrown_into_the_iterator_completes_no_step(bench):
+    """As a scheduler of coroutines would do it."""
+    b = bench()
+    batches = b.recorder.batches(range(3))
+    next(batches)
+    with pytest.raises(KeyError):
+        batches.throw(KeyError())
+    next(unfinished := b.recorder.batches(range(3)))
+    unfinished.close()
+    assert b.recorder.step == 0
+    assert b.of("progress") == []
+
+
+def test_steps_after_a_failed_one_are_counted_again(bench, hands):
+    """A loop that is begun again goes on from the last complete step, and the lost time is no step."""
+    b = bench(report_every_s=1000.0)
+    with pytest.raises(ArithmeticError):
+        raise_in_the_body(lambda: b.recorder.batches(range(9)))
+    hands.move(50.0)
+    for _ in b.recorder.batches(range(2)):
+        hands.move(1.0)
+    assert b.recorder.step == 6
+    assert b.of("progress")[-1].step_seconds == lasting(1.0, 1.0)
 
 
 def test_an_error_of_the_loader_passes_through_and_the_steps_are_reported(bench, hands):

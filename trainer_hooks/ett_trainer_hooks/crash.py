@@ -1,8 +1,9 @@
-"""Last words: an uncaught exception and SIGTERM are told before the process goes its way.
+"""Last words: an uncaught exception, `sys.exit` and SIGTERM are told before the process goes its way.
 
-Installed by `Recorder.from_env`. Both handlers speak and then hand over to whatever was there
+Installed by `Recorder.from_env`. The handlers speak and then hand over to whatever was there
 before; in a forked child they only hand over. At the end of the interpreter what is known is
-written, and no status is invented.
+written, and no status is invented: one is told where `sys.exit` was called, or where a `SystemExit`
+left a phase or a loop of the recorder.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
@@ -33,10 +34,21 @@ def at_death(recorder: Recorder, say: Callable[[], None] | None) -> None:
 def install(recorder: Recorder) -> None:
     """Let `recorder` hear of uncaught exceptions, SIGTERM (from the main thread) and the exit."""
     sys.excepthook = chained_excepthook(recorder, sys.excepthook)
-    atexit.register(recorder.flush)
+    sys.exit = chained_exit(recorder, sys.exit)
+    atexit.register(recorder.leave)
     before = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is threading.main_thread() and before not in (signal.SIG_IGN, None):
         signal.signal(signal.SIGTERM, chained_sigterm(recorder, before))
+
+
+def chained_exit(recorder: Recorder, before: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
+    """A `sys.exit` that tells `recorder` the status, then does what `before` does."""
+
+    def exit(status: object = None, /) -> NoReturn:  # noqa: A001 - as sys.exit
+        recorder.note_exit(status)
+        before(status)
+
+    return exit
 
 
 def chained_excepthook(recorder: Recorder, before: ExceptHook) -> ExceptHook:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ett_core import events
 from ett_trainer_hooks import crash
@@ -24,6 +26,7 @@ from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.journal import Journal, NullJournal, journal_path
+from ett_trainer_hooks.leaving import askers, exit_in_flight, is_left_on_purpose
 from ett_trainer_hooks.spans import PhaseSpan, SaveSpan, describe
 from ett_trainer_hooks.steps import StepMeter
 from ett_trainer_hooks.versions import installed_versions
@@ -34,6 +37,14 @@ MAIN_TRACK = "main"
 REPORT_EVERY_S = 5.0
 OTHERS_REPORT_EVERY_S = 60.0
 LAST_WORDS_S = 1.0
+
+
+class Exit(NamedTuple):
+    """A status to exit with, and what the program had undertaken when it was given."""
+
+    status: object
+    undertakings: int
+    step: int
 
 
 class Recorder(FactRecorder):
@@ -70,6 +81,8 @@ class Recorder(FactRecorder):
         self._due_s = -math.inf
         self._main_depth = 0
         self._closed = False
+        self._exit: Exit | None = None
+        self._undertakings = 0
 
     @classmethod
     def from_env(
@@ -158,10 +171,15 @@ class Recorder(FactRecorder):
     def batches(self, loader: Iterable[T], *, samples: float | Callable[[T], float] = 0) -> Iterator[T]:
         """The batches of `loader`; asking for the next one completes a step.
 
-        A loop that is left by `break` completes its last step too. `samples` is the number of
-        samples of a batch, or a function that tells it.
+        A loop that is left by `break` or `return` completes its last step too, one that is left by
+        an exception does not; nor does one of an iterator that the program keeps in a variable,
+        of which that cannot be told. `samples` is the number of samples of a batch, or a function
+        that tells it.
         """
         meter, monotonic = self._meter, self._clock.monotonic
+        asked_by = self.guard.call(askers, sys._getframe().f_back)  # noqa: SLF001 - as inspect.currentframe
+        on_purpose = False
+        self._undertakings += 1
         fixed, count = (0.0, samples) if callable(samples) else (self.guard.call(float, samples) or 0.0, None)
         asked_s = monotonic()
         try:
@@ -175,8 +193,12 @@ class Recorder(FactRecorder):
                 meter.complete(asked_s)
                 if asked_s >= self._due_s:
                     self._report()
+        except GeneratorExit:
+            closer = sys._getframe().f_back  # noqa: SLF001 - as inspect.currentframe
+            on_purpose = bool(self.guard.call(is_left_on_purpose, closer, asked_by or ()))
+            raise
         finally:
-            self._loop_left(asked_s)
+            self._loop_left(asked_s, on_purpose)
 
     @hook
     def first_batch(self) -> None:
@@ -236,6 +258,28 @@ class Recorder(FactRecorder):
         )
 
     @hook
+    def note_exit(self, status: object) -> None:
+        """The main thread is on its way out with a status for `sys.exit`; others only end themselves."""
+        if threading.current_thread() is threading.main_thread():
+            self._exit = Exit(status, self._undertakings, self._meter.step)
+
+    @hook
+    def leave(self) -> None:
+        """The interpreter ends; an end is told where the status to exit with is known.
+
+        It is not where the program went on to train, or began a phase, after a `SystemExit`.
+        """
+        exit_ = self._exit
+        if exit_ is None or (exit_.undertakings, exit_.step) != (self._undertakings, self._meter.step):
+            self.flush()
+            return
+        code = exit_code_of(exit_.status)
+        if code and not self._closed:
+            words = exit_.status if isinstance(exit_.status, str) else f"exited with status {code}"
+            self.failure(message=words, exit_code=code)
+        self.close("failed" if code else "succeeded", exit_code=code)
+
+    @hook
     def close(self, status: str = "succeeded", exit_code: int | None = None) -> None:
         """This attempt is over for this rank; only the first call counts.
 
@@ -278,6 +322,8 @@ class Recorder(FactRecorder):
 
     def _phase_began(self, span: PhaseSpan) -> float:
         now_s = self._clock.monotonic()
+        if not isinstance(sys.exc_info()[1], SystemExit):
+            self._undertakings += 1
         if span.track == MAIN_TRACK:
             if isinstance(span, SaveSpan) and span.saved_step == self._meter.step + 1:
                 self._meter.complete(now_s)
@@ -299,6 +345,8 @@ class Recorder(FactRecorder):
             self._main_depth -= 1
             if self._main_depth == 0:
                 self._meter.away(now_s - began_s)
+        if isinstance(error, SystemExit):
+            self.note_exit(error.code)
         if span.resumed_step is not None:
             self.resumed(span.resumed_step)
         self._emit(
@@ -321,11 +369,18 @@ class Recorder(FactRecorder):
             self._meter.in_hand = float(count(batch))
 
     @hook
-    def _loop_left(self, asked_s: float) -> None:
-        """The loop is over: by exhaustion, by `break` with a batch in hand, or by an exception."""
+    def _loop_left(self, asked_s: float, on_purpose: bool) -> None:  # noqa: FBT001 - of `batches` only
+        """The loop is over: by exhaustion, by decision with a batch in hand, or by an exception."""
         now_s = self._clock.monotonic()
-        if not self._meter.complete(now_s) and self._begun:
-            self._meter.wait(now_s - asked_s)
+        if not self._meter.in_step:
+            if self._begun:
+                self._meter.wait(now_s - asked_s)
+        elif on_purpose:
+            self._meter.complete(now_s)
+        else:
+            self._meter.drop()
+            if (error := exit_in_flight()) is not None:
+                self.note_exit(error.code)
         self._report()
 
     def _announce_loop(self, now_s: float) -> None:
@@ -353,6 +408,17 @@ class Recorder(FactRecorder):
             data_wait_s=tally.data_wait_s,
             step_seconds=seconds if tally.steps else None,
         )
+
+
+def exit_code_of(status: object) -> int:
+    """The exit code of a process that ends with this status for `sys.exit`.
+
+    >>> exit_code_of(None), exit_code_of(3), exit_code_of(-1), exit_code_of("no data")
+    (0, 3, 255, 1)
+    """
+    if status is None:
+        return 0
+    return status & 0xFF if isinstance(status, int) else 1
 
 
 def is_wanted(environ: Mapping[str, str]) -> bool:

@@ -82,6 +82,15 @@ class StepMeter:
         self.in_hand = samples
         self._away_s = 0.0
 
+    @property
+    def in_step(self) -> bool:
+        """A batch is in hand."""
+        return self._began_s is not None
+
+    def drop(self) -> None:
+        """The step in hand will not be complete."""
+        self._began_s = None
+
     def away(self, seconds: float) -> None:
         """Time within the step that belongs to a phase of its own."""
         self._away_s += seconds

@@ -18,7 +18,7 @@ from ett_trainer_hooks.auto.held import HeldJournal
 from ett_trainer_hooks.guard import hook
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.journal import Journal, journal_path
-from ett_trainer_hooks.recorder import OTHERS_REPORT_EVERY_S, Recorder
+from ett_trainer_hooks.recorder import OTHERS_REPORT_EVERY_S, Recorder, exit_code_of
 from ett_trainer_hooks.spans import PhaseSpan
 from ett_trainer_hooks.versions import installed_versions
 
@@ -110,6 +110,14 @@ class AutomaticRecorder(Recorder):
         """Something ended this rank; its end is not called a success any more."""
         self.failed = True
         super().failure(error, message=message, signal=signal, exit_code=exit_code)
+
+    @hook
+    def leave(self) -> None:
+        """The interpreter ends; whoever watches says of what is no failure how it ended."""
+        if self._exit is not None and exit_code_of(self._exit.status):
+            super().leave()
+        else:
+            self.flush()
 
     def _tell(self, name: str, began_s: float, ended_s: float) -> None:
         began, ended = self._clock.wall_at(began_s), self._clock.wall_at(ended_s)
