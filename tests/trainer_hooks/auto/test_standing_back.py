@@ -122,9 +122,10 @@ def test_a_crash_is_told_as_the_recorder_tells_it(bare, script):
 
 
 def test_leaving_with_a_status_is_called_no_success(bare, script):
-    """`sys.exit(3)` passes; how the attempt ended is left to those who know."""
+    """`sys.exit(3)` passes, and is how the attempt ended."""
     ran = bare(sys.executable, script(LOOP + "for batch in loader(): step(batch)\nimport sys; sys.exit(3)"))
-    assert (ran.status, ran.of("attempt_end")) == (3, [])
+    assert ran.status == 3
+    assert [(event.status, event.exit_code) for event in ran.of("attempt_end")] == [("failed", 3)]
     assert ran.of("progress")[-1].step == 6
 
 
