@@ -417,10 +417,10 @@ def test_hooks_that_are_off_count_steps_and_write_nothing(environ, tmp_path, mon
 
 def test_an_environment_that_cannot_be_understood_switches_the_hooks_off(tmp_path, capsys):
     """A wrong variable is named in one warning; the trainer runs."""
-    environ = {"ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": str(tmp_path), "RANK": "first"}
+    environ = {"ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": str(tmp_path), "ETT_ATTEMPT": "first"}
     recorder = Recorder.from_env(environ)
     assert not recorder.active
-    said = "RANK='first' is not a whole number of 0 or more; the hooks are off, the job goes on"
+    said = "ETT_ATTEMPT='first' is not a whole number of 0 or more; the hooks are off, the job goes on"
     assert capsys.readouterr().err == f"ettwatch: {said}\n"
 
 
