@@ -1,0 +1,109 @@
+"""What the end of a process proves by itself: very little, and never more than likely.
+
+Pure functions of exit codes and signals, and of the lines in which launchers and shells report
+them.
+"""
+
+from __future__ import annotations
+
+import re
+import signal as signals
+
+import msgspec
+
+from ett_core.failures.classes import UNKNOWN
+from ett_core.failures.rule import CASCADE, ROOT, TEARDOWN
+
+FROM_SHELL = 128
+"""A shell reports the signal n that ended a process as exit code 128 + n."""
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """What an exit code suggests. `told` is False where it suggests nothing."""
+
+    failure_class: str
+    role: str
+    told: bool = True
+
+
+_BY_SIGNAL = {
+    "SIGKILL": Ending("host_oom", ROOT),
+    "SIGSEGV": Ending("native_crash", ROOT),
+    "SIGILL": Ending("native_crash", ROOT),
+    "SIGFPE": Ending("native_crash", ROOT),
+    "SIGBUS": Ending("native_crash", ROOT),
+    "SIGABRT": Ending("native_crash", ROOT),
+    "SIGINT": Ending("user_cancelled", ROOT),
+    "SIGHUP": Ending("external_stop", ROOT),
+    "SIGTERM": Ending("external_stop", TEARDOWN),
+}
+
+_IN_RANKS = re.compile(
+    r"exitcode\s{0,4}:\s{0,2}(-?\d{1,3})\)?(?:.{0,40}?local_rank:\s{0,2}(\d{1,6}))?|exit ?code (\d{1,3})\b"
+    r"|exit code:?\s{1,12}(\d{1,3})\b|exit(?:ed with)? status (\d{1,3})\b",
+    re.IGNORECASE | re.ASCII,
+)
+_BY_WORD = re.compile(
+    r"(segmentation fault|\baborted\b \(core|\bkilled\b(?=\s{2,}\S|\s*$)|bus error|illegal instruction"
+    r"|floating point exception|core dumped|fatal python error|sigsegv|sigabrt|sigbus|sigill)",
+    re.IGNORECASE | re.ASCII,
+)
+EXIT_NEEDLES = ("exitcode", "exit code", "exit status", "exited with status")
+WORD_NEEDLES = (
+    "segmentation fault",
+    "aborted",
+    "killed",
+    "bus error",
+    "illegal instruction",
+    "floating point exception",
+    "core dumped",
+    "fatal python error",
+    "sigsegv",
+    "sigabrt",
+    "sigbus",
+    "sigill",
+)
+
+
+def of_exit(code: int, *, supervised: bool = False) -> Ending | None:
+    """What an exit code (minus a signal where one killed the process) suggests; None for success.
+
+    `supervised`: an elastic agent with several ranks reports it; there SIGABRT is what the
+    watchdog of a rank that waited does, not where the trouble began.
+
+    >>> of_exit(-9), of_exit(137).failure_class, of_exit(0)
+    (Ending(failure_class='host_oom', role='root', told=True), 'host_oom', None)
+    >>> of_exit(1).told, of_exit(-6, supervised=True).failure_class
+    (False, 'collective_timeout')
+    """
+    if code == 0:
+        return None
+    name = _name(-code if code < 0 else code - FROM_SHELL)
+    if name == "SIGABRT" and supervised:
+        return Ending("collective_timeout", CASCADE)
+    return _BY_SIGNAL.get(name, Ending(UNKNOWN, ROOT, told=False))
+
+
+def exit_in(line: str) -> tuple[Ending, int | None] | None:
+    """The end of a process that a line tells of, and the local rank where it says so.
+
+    >>> exit_in("failed (exitcode: -9) local_rank: 1 (pid: 1168) of binary: python")
+    (Ending(failure_class='host_oom', role='root', told=True), 1)
+    >>> exit_in("exitcode: 0") is None
+    True
+    """
+    if found := _IN_RANKS.search(line):
+        code = next(int(text) for text in (found[1], found[3], found[4], found[5]) if text is not None)
+        ending = of_exit(code, supervised=found[2] is not None)
+        return None if ending is None else (ending, int(found[2]) if found[2] else None)
+    if found := _BY_WORD.search(line):
+        killed = found[1].lower() == "killed"
+        return Ending("host_oom" if killed else "native_crash", ROOT), None
+    return None
+
+
+def _name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return ""

@@ -1,0 +1,204 @@
+"""From everything that was seen of one attempt to its cause: root, cascade, teardown, or unknown.
+
+Pure. The root is the earliest piece of root evidence by time, not by file; what follows from a
+fault elsewhere wins only where nothing explains it, and then points at the rank to look at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+import msgspec
+
+from ett_core.failures.classes import CLASSES, LIKELY, NOT_A_FAILURE, UNKNOWN
+from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, TEARDOWN, WARNING
+from ett_core.failures.scan import Sighting
+
+CERTAIN = "certain"
+SKEW_S = 5.0
+"""Clocks of nodes differ; sightings of different logs so close together have no order."""
+WITHIN_LINES = 40
+"""A traceback: an exception without a name in the tables and what explains it stand this close."""
+WAITED_WITHIN_S = 60.0
+"""A wait that began with a save or a compilation lasted the time-out, give or take this."""
+EVIDENCE_SHOWN = 20
+MESSAGE_CHARACTERS = 300
+_TIMEOUT_MS = re.compile(
+    r"timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|timeout of (\d{1,12}) ?ms", re.IGNORECASE | re.ASCII
+)
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """One line that a diagnosis rests on. `time` is Unix seconds, null where it is not known."""
+
+    source: str
+    line: int
+    time: float | None
+    text: str
+    role: str
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Why an attempt ended, as far as it was seen; fields as in docs/failures.md."""
+
+    failure_class: str
+    domain: str
+    role: str
+    confidence: str
+    retry: str
+    rank: int | None
+    node: str
+    evidence: tuple[Evidence, ...]
+    message: str
+
+
+def judge(sightings: Sequence[Sighting]) -> Diagnosis:
+    """The cause of one attempt from everything that was seen of it, in any order."""
+    seen = sorted(sightings, key=_by_time)
+    chosen = (
+        _root(seen)
+        or _earliest([s for s in seen if s.role == ROOT and s.weak and _is_killed(s)])
+        or _stall(seen)
+        or _cascade(seen)
+        or _earliest([s for s in seen if s.role == CASCADE and s.failure_class != UNKNOWN])
+        or _earliest([s for s in seen if s.role == ROOT])
+        or _earliest([s for s in seen if s.role == CASCADE])
+        or _earliest([s for s in seen if s.role == TEARDOWN])
+    )
+    if chosen is not None:
+        return _diagnosis(chosen, seen)
+    hints = [s for s in seen if s.role == CONTEXT and s.failure_class == "hang"]
+    return _diagnosis(hints[0], seen) if hints else _nothing_ended(seen)
+
+
+def _root(seen: Sequence[Sighting]) -> Sighting | None:
+    """The earliest strong root. Of logs that cannot be ordered against each other: the surer one."""
+    roots = [s for s in seen if s.role == ROOT and not s.weak]
+    if not roots:
+        return None
+    first = next((s for s in roots if s.order_s is not None), roots[0])
+    rivals = [first, *(s for s in roots if s is not first and _may_be_earlier(s, first))]
+    best = min(rivals, key=lambda s: (s.generic, not s.certain, _by_time(s)))
+    return _explained(best, roots) if best.generic else best
+
+
+def _may_be_earlier(other: Sighting, first: Sighting) -> bool:
+    if other.source == first.source:
+        return other.line < first.line
+    if other.order_s is None or first.order_s is None:
+        return True
+    return other.order_s - first.order_s <= SKEW_S
+
+
+def _explained(generic: Sighting, roots: Sequence[Sighting]) -> Sighting:
+    """What the same traceback says better than the name of its exception."""
+    near = [
+        s
+        for s in roots
+        if s.failure_class != generic.failure_class
+        and s.source == generic.source
+        and abs(s.line - generic.line) <= WITHIN_LINES
+    ]
+    return min(near, key=lambda s: (s.generic, _by_time(s)), default=generic)
+
+
+def _is_killed(sighting: Sighting) -> bool:
+    return sighting.failure_class in ("host_oom", "native_crash", "user_cancelled")
+
+
+def _stall(seen: Sequence[Sighting]) -> Sighting | None:
+    """A save or a compilation that began exactly one time-out before ranks gave up waiting."""
+    began = [s for s in seen if s.role == CONTEXT and s.failure_class != "hang" and s.order_s is not None]
+    for wait in (s for s in seen if s.failure_class == "collective_timeout" and s.order_s is not None):
+        limit_s = _timeout_s(wait.text)
+        for start in reversed(began):
+            waited_s = (wait.order_s or 0.0) - (start.order_s or 0.0)
+            if limit_s is not None and abs(waited_s - limit_s) <= WAITED_WITHIN_S:
+                return msgspec.structs.replace(start, role=ROOT, certain=False)
+    return None
+
+
+def _timeout_s(text: str) -> float | None:
+    found = _TIMEOUT_MS.search(text)
+    return next((int(group) / 1000.0 for group in found.groups() if group), None) if found else None
+
+
+def _cascade(seen: Sequence[Sighting]) -> Sighting | None:
+    """The earliest of what follows from elsewhere and a stop from outside.
+
+    A meeting that was closed by others explains a stop, whichever was printed first.
+    """
+    closed = [s for s in seen if s.role == CASCADE and s.certain and not s.weak]
+    either = [
+        s
+        for s in seen
+        if (s.role == CASCADE and not s.weak and s.failure_class != UNKNOWN)
+        or (s.role == ROOT and s.failure_class == "external_stop")
+    ]
+    return _earliest(closed) or _earliest(either)
+
+
+def _earliest(sightings: Sequence[Sighting]) -> Sighting | None:
+    return min(sightings, key=_by_time, default=None)
+
+
+def _by_time(sighting: Sighting) -> tuple[bool, float, str, int]:
+    unknown = sighting.order_s is None
+    return (unknown, sighting.order_s or 0.0, sighting.source, sighting.line)
+
+
+def _diagnosis(chosen: Sighting, seen: Sequence[Sighting]) -> Diagnosis:
+    known = CLASSES[chosen.failure_class]
+    confidence = CERTAIN if chosen.certain and chosen.role == ROOT and not chosen.weak else LIKELY
+    if chosen.failure_class == UNKNOWN or chosen.role == CONTEXT:
+        confidence = UNKNOWN
+    return Diagnosis(
+        failure_class=known.name,
+        domain=known.domain,
+        role=ROOT if chosen.role == CONTEXT else chosen.role,
+        confidence=confidence,
+        retry=known.retry,
+        rank=chosen.points_at if chosen.points_at is not None else chosen.rank,
+        node=chosen.node,
+        evidence=_evidence(chosen, seen),
+        message=_message(chosen.text),
+    )
+
+
+def _nothing_ended(seen: Sequence[Sighting]) -> Diagnosis:
+    known = CLASSES[NOT_A_FAILURE]
+    evidence = tuple(_shown(s, WARNING) for s in seen[:EVIDENCE_SHOWN] if s.role == WARNING)
+    message = "Nothing here says that the job ended." if not evidence else _message(evidence[0].text)
+    return Diagnosis(known.name, known.domain, WARNING, LIKELY, known.retry, None, "", evidence, message)
+
+
+def _evidence(chosen: Sighting, seen: Sequence[Sighting]) -> tuple[Evidence, ...]:
+    """The lines that matter, in time order, what repeats only once a rank."""
+    shown = []
+    for _, group in groupby(seen, key=lambda s: (s.source, s.rank, s.failure_class, s.role)):
+        first = next(group)
+        if first.role != CONTEXT or first.failure_class == chosen.failure_class:
+            shown.append(_shown(first, _role_beside(first, chosen)))
+    at = next((i for i, e in enumerate(shown) if (e.source, e.line) == (chosen.source, chosen.line)), None)
+    if at is None:
+        shown.insert(0, _shown(chosen, chosen.role))
+        at = 0
+    begin = max(min(at - EVIDENCE_SHOWN // 4, len(shown) - EVIDENCE_SHOWN), 0)
+    return tuple(shown[begin : begin + EVIDENCE_SHOWN])
+
+
+def _role_beside(sighting: Sighting, chosen: Sighting) -> str:
+    """A root that is not the root of this attempt followed from the one that is."""
+    same = sighting.failure_class == chosen.failure_class
+    return CASCADE if sighting.role == ROOT and not same else sighting.role
+
+
+def _shown(sighting: Sighting, role: str) -> Evidence:
+    return Evidence(sighting.source, sighting.line, sighting.time, _message(sighting.text, 1000), role)
+
+
+def _message(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
+    """A line for people: one line, without control characters."""
+    return "".join(c if c.isprintable() else " " for c in text).strip()[:limit]

@@ -1,0 +1,11 @@
+"""The tables of the classifier, in the order in which they are tried on a line."""
+
+from ett_core.failures.rules.gpu import GPU
+from ett_core.failures.rules.host import HOST
+from ett_core.failures.rules.network import NETWORK
+from ett_core.failures.rules.scheduler import SCHEDULER
+from ett_core.failures.rules.software import SOFTWARE
+
+RULES = (*GPU, *SCHEDULER, *NETWORK, *SOFTWARE, *HOST)
+
+__all__ = ["RULES"]

@@ -1,0 +1,227 @@
+"""Texts of collectives, of the network below them, and of the meeting of the processes."""
+
+from __future__ import annotations
+
+from ett_core.failures.rule import CASCADE, TEARDOWN, Rule
+
+NETWORK = (
+    Rule(
+        failure_class="shm_exhausted",
+        needles=("no space left on device", "shared memory segment", "/dev/shm"),
+        pattern=r"(?:shm\.h|/dev/shm|nccl-shm|posix_fallocate|shared memory segment).{0,160}(?:no space left|failed|error)"
+        r"|error while creating shared memory|no space left on device.{0,80}(?:/dev/shm|nccl-shm)",
+        example="job:97:183 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
+        counter_example="OSError: [Errno 28] No space left on device: '/data/ckpt/step_9'",
+    ),
+    Rule(
+        failure_class="network_fault",
+        needles=("got completion", "net/ib", "net/ofi", "ibv_", "efa", "mlx5"),
+        pattern=r"got completion.{0,80}(?:error|status=?) ?(?:12|5|10|11|13)\b|net/ib ?:.{0,60}(?:got async event|port error)"
+        r"|net/ofi.{0,120}(?:completion with error|request .{0,20}completed with error|unresponsive receiver)"
+        r"|ibv_(?:modify_qp|poll_cq|reg_mr\w*) failed|efa.{0,60}(?:unreachable|unresponsive|timed out)"
+        r"|mlx5.{0,80}(?:link down|port.{0,12}down)",
+        example="NET/IB : Got completion from peer 10.0.0.5<39138> with error 12, opcode 0, len 0, vendor err 129",
+        counter_example="NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.4<0>",
+    ),
+    Rule(
+        failure_class="network_fault",
+        needles=(
+            "link is down",
+            "link down",
+            "no route to host",
+            "network is unreachable",
+            "link flap",
+            "carrier lost",
+        ),
+        pattern=r"(?:ib\d|mlx5|bond|eth|ens|eno|infiniband|nic|net).{0,60}(?:link (?:is )?down|link flap|carrier lost)"
+        r"|no route to host|network is unreachable",
+        example="node-b kernel: mlx5_core 0000:1a:00.0 ens3: Link down",
+        counter_example="sidebar: download link is down below",
+    ),
+    Rule(
+        failure_class="network_fault",
+        needles=(
+            "connectfullmesh failed",
+            "no socket interface found",
+            "no interface found",
+            "unable to find interface",
+            "unable to resolve hostname to a (local) address",
+            "socket_ifname",
+        ),
+        pattern=r"gloo connectFullMesh failed|no (?:usable )?(?:socket )?interface found|unable to find interface"
+        r"|unable to resolve hostname to a \(local\) address|socket_ifname.{0,60}(?:not found|no such)",
+        example="RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error",
+        counter_example="NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0",
+        certain=False,
+    ),
+    Rule(
+        failure_class="collective_mismatch",
+        needles=(
+            "mismatch between collectives",
+            "collectives differ",
+            "desync",
+            "collective mismatch",
+            "mismatched collective",
+            "opcount",
+        ),
+        pattern=r"detected mismatch between collectives|collectives differ|desync (?:detected|report)|collective desync|collective(?:s)?"
+        r" mismatch|mismatched collective|truncated? message.{0,60}opcount",
+        example="RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: ALLREDUCE",
+        counter_example="[rank0]: desync debug is switched off",
+    ),
+    Rule(
+        failure_class="collective_mismatch",
+        needles=("message truncated", "last enqueued nccl work"),
+        pattern=r"message truncated ?: received \d+ bytes instead of \d+",
+        example="NCCL WARN Message truncated : received 1024 bytes instead of 256",
+        counter_example="[Rank 3] last enqueued NCCL work: 35301, last completed NCCL work: 35300.",
+        certain=False,
+    ),
+    Rule(
+        failure_class="port_in_use",
+        needles=("address already in use", "eaddrinuse", "errno: 98", "errno 98"),
+        example="[c10d] The server socket has failed to bind to 0.0.0.0:47531 (errno: 98 - Address already in use).",
+        counter_example="the address is used already in the header",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="rendezvous_failure",
+        needles=(
+            "client socket has timed out",
+            "client socket has failed to connect",
+            "rendezvoustimeouterror",
+            "rendezvousconnectionerror",
+            "timed out waiting for clients",
+            "the connection to the c10d store has failed",
+            "timed out after",
+            "name or service not known",
+            "temporary failure in name resolution",
+            "hostname/address could not be resolved",
+            "rendezvousstateerror",
+        ),
+        pattern=r"client socket has (?:timed out|failed to connect)|RendezvousTimeoutError|timed out waiting for clients"
+        r"|RendezvousConnectionError: the connection|connection to the c10d store has failed|RendezvousStateError"
+        r"|(?:c10d|rdzv|rendezvous|master_addr|tcpstore|gaierror|socket).{0,120}(?:name or service not known"
+        r"|failure in name resolution|could not be resolved)|timed out after \d+ ?m?s(?:econds)? waiting for (?:clients|workers)",
+        example="[E socket.cpp:793] [c10d] The client socket has timed out after 60s while trying to connect to (10.0.0.1, 2222).",
+        counter_example="[W socket.cpp:601] [c10d] The client socket has failed to connect to [localhost]:29500 (errno: 99), retrying",
+    ),
+    Rule(
+        failure_class="straggler",
+        needles=("straggler",),
+        pattern=r"straggler (?:detected|found|identified)|detected (?:a )?straggler",
+        example="straggler detected: rank 12 is 3.1 times slower than the median",
+        counter_example="straggler detection is switched on",
+        certain=False,
+    ),
+    Rule(
+        failure_class="collective_timeout",
+        role=CASCADE,
+        needles=(
+            "collective operation timeout",
+            "timeout waiting for key",
+            "timed out waiting for key",
+            "wait timeout after",
+            "watchdog got stuck",
+            "collective operation time-out",
+            "timed out waiting",
+            "monitoredbarrier",
+            "recv operation to complete",
+            "send operation to complete",
+            "socket timeout",
+        ),
+        pattern=r"collective operation time-?out|tim(?:eout|ed out) waiting for key|wait timeout after \d+ ?ms"
+        r"|watchdog got stuck|failed to pass monitoredBarrier|monitoredBarrier.{0,120}(?:failed|did not|timed? ?out)"
+        r"|timed out waiting \d+ ?ms for (?:recv|send) operation|store.{0,40}socket timeout",
+        example="[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)",
+        counter_example="barrier passed after waiting for key default_pg/0/0",
+        certain=False,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        needles=("rendezvousclosederror", "rendezvousgracefulexiterror"),
+        example="torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
+        counter_example="the rendezvous is closed at the end",
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        at_warning=True,
+        needles=(
+            "failed to send a keep-alive heartbeat",
+            "has failed to shutdown the rendezvous",
+            "remote server shutdown or crash",
+        ),
+        example="The node 'node-a_187281_0' has failed to send a keep-alive heartbeat to the rendezvous 'none'",
+        counter_example="the node sent a keep-alive heartbeat",
+        certain=False,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        at_warning=True,
+        needles=(
+            "connection closed by",
+            "connection reset by peer",
+            "broken pipe",
+            "connection was likely closed",
+            "remote process exited",
+            "ncclremoteerror",
+            "peer closed",
+            "connection closed by remote peer",
+            "failed to recv, got 0 bytes",
+            "connection refused",
+            "socket closed",
+            "socketprogress",
+            "call to recv",
+            "software caused connection abort",
+            "transport endpoint is not connected",
+            "abort received",
+            "process group has been aborted",
+            "communicator was aborted",
+        ),
+        pattern=r"connection closed by (?:local|remote|peer|rank)|connection reset by (?:peer|remote)|broken pipe"
+        r"|connection was likely closed|remote process exited|ncclRemoteError|got 0 bytes|peer closed"
+        r"|(?:nccl|gloo|c10d|tcpstore|store|socket).{0,160}(?:connection refused|socket closed|connection abort)"
+        r"|call to (?:recv|send) .{0,60}failed|endpoint is not connected|communicator was aborted|group has been aborted",
+        example="NCCL INFO [Service thread] Connection closed by localRank 2",
+        counter_example="SSH: connection closed by user request",
+        certain=False,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        needles=(
+            "nccl error",
+            "distbackenderror",
+            "ncclunhandledcudaerror",
+            "ncclinternalerror",
+            "ncclsystemerror",
+            "unhandled system error",
+            "unhandled cuda error",
+            "ncclinvalidusage",
+        ),
+        pattern=r"nccl error|DistBackendError|nccl(?:UnhandledCuda|Internal|System)Error|unhandled (?:system|cuda) error",
+        example="torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1275, internal error",
+        counter_example="NCCL INFO no errors so far",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=TEARDOWN,
+        needles=(
+            "taking the entire process down",
+            "some nccl operations have failed or timed out",
+            "process group watchdog thread terminated",
+            "destroy_process_group",
+            "should dump",
+        ),
+        pattern=r"taking the entire process down|nccl operations have failed|watchdog thread terminated"
+        r"|destroy_process_group\(\) was not called|should dump",
+        example="[Rank 1] To avoid data inconsistency, we are taking the entire process down.",
+        counter_example="the lift is taking the entire crew down",
+        certain=False,
+    ),
+)

@@ -1,0 +1,208 @@
+"""Texts of schedulers, clouds and the elastic agent: who ended the job, and why.
+
+Slurm: the lines of slurmstepd and srun, and the state and reason columns of sacct and scontrol.
+Kubernetes: pod status reasons and conditions.
+"""
+
+from __future__ import annotations
+
+from ett_core.failures.rule import CASCADE, TEARDOWN, WARNING, Rule
+
+SCHEDULER = (
+    Rule(
+        failure_class="time_limit",
+        needles=(
+            "due to time limit",
+            "time limit",
+            "deadlineexceeded",
+            "timeout",
+            "job was active longer",
+            "walltime",
+        ),
+        pattern=r"due to time limit|(?:state|jobstate)=timeout\b|\|TIMEOUT\b|reason=timelimit|DeadlineExceeded"
+        r"|active longer than specified deadline|(?:job|wall ?time|time) limit (?:reached|exceeded|hit)"
+        r"|exceeded (?:the )?(?:time|walltime) limit|walltime .{0,40}exceeded",
+        example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***",
+        counter_example="Time limit of the job: 24:00:00",
+    ),
+    Rule(
+        failure_class="time_limit",
+        needles=("sigusr2", "signal usr2", "caught signal sigusr"),
+        pattern=r"submitit.{0,120}SIGUSR2|signal SIGUSR2.{0,80}preempt",
+        example="submitit WARNING (2022-08-12 02:06:11,453) - Caught signal SIGUSR2 on node-a: this job is preempted.",
+        counter_example="handler for SIGUSR2 installed",
+        certain=False,
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="preempted",
+        needles=(
+            "preempt",
+            "spot instance",
+            "spot interruption",
+            "instance termination notice",
+            "interruption notice",
+            "reclaimed",
+        ),
+        pattern=r"due to preemption|(?:state|jobstate)=preempted\b|\|PREEMPTED\b|preemption(?:byscheduler| notice| by )"
+        r"|preempted (?:by|in order|to accommodate)|(?:spot|preemptible|capacity).{0,60}(?:interrupt|terminat|reclaim|preempt)"
+        r"|instance.{0,20}termination notice|interruption notice|(?:node|instance|vm|machine|job|pod) (?:was |is being |has been )?preempted"
+        r"|reason:?\s*\"?preempt",
+        example="slurmstepd: error: *** JOB 32 ON cn119 CANCELLED AT 2021-06-18T13:05:36 DUE TO PREEMPTION ***",
+        counter_example="preemption handler installed, grace 60 s; a preemptible queue is used",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="evicted",
+        needles=("evict", "low on resource"),
+        pattern=r"reason:?[\s=\"]{0,12}evict|EvictionByEvictionAPI|eviction api|low on resource|TaintManagerEviction|pod .{0,80}evicted"
+        r"|usage of .{0,40}exceeds the (?:total )?limit",
+        example='pod "ns/runner-0" is disrupted: reason "EvictionByEvictionAPI", message "Eviction API: evicting".',
+        counter_example="LRU cache: evicted 12 entries",
+    ),
+    Rule(
+        failure_class="maintenance",
+        needles=("maintenance", "drain", "terminate_on_host", "cordon"),
+        pattern=r"(?:host|scheduled|system|node|gpu|upcoming) maintenance|maintenance (?:event|window)|TERMINATE_ON_HOST_MAINTENANCE"
+        r"|node .{0,60}(?:is|was|being) (?:drained|cordoned)|reason=.{0,40}drain|due to drain",
+        example="node n17 is being drained: host maintenance at 18:00",
+        counter_example="waiting for the queue to drain",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="node_failure",
+        needles=(
+            "node_fail",
+            "node failure",
+            "notready",
+            "not ready",
+            "boot_fail",
+            "boot id",
+            "nodelost",
+            "node lost",
+            "node has failed",
+            "unreachable",
+            "nodeunreachable",
+            "machine check",
+            "kernel panic",
+            "hardware error",
+            "nodeshutdown",
+            "raylet",
+            "node not responding",
+            "watchdog: bug: soft lockup",
+        ),
+        pattern=r"NODE_FAIL|\bnode failure (?:on|of)\b|due to node failure|\bnode\b.{0,60}\bNotReady\b|NodeNotReady|node .{0,40}(?:became|is now|went) not ?ready|BOOT_FAIL"
+        r"|boot id .{0,60}changed|NodeLost|node lost|node .{0,60}(?:failed on all|has failed(?! to send)|unreachable|not responding)"
+        r"|nodes? .{0,40}not responding|kernel panic|machine check.{0,40}(?:exception|uncorrected)|mce: \[hardware error\]"
+        r"|NodeShutdown|raylet.{0,80}(?:died|killed)|actor .{0,80}node .{0,60}died|soft lockup",
+        example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***",
+        counter_example="node is not ready to take work yet; boot id 7 read",
+    ),
+    Rule(
+        failure_class="host_oom",
+        needles=("oomkilled", "out_of_memory", "reason=oom"),
+        pattern=r"reason:?[\s=\"]{0,12}OOM|OOMKilled|\|OUT_OF_ME\w*|state=OUT_OF_MEMORY",
+        example="    Reason:       OOMKilled",
+        counter_example="restart policy after OOM: never",
+    ),
+    Rule(
+        failure_class="environment_error",
+        needles=(
+            "imagepullbackoff",
+            "errimagepull",
+            "invalidimagename",
+            "containercannotrun",
+            "createcontainererror",
+            "createcontainerconfigerror",
+            "runcontainererror",
+            "pull access denied",
+            "manifest unknown",
+        ),
+        example="Warning  Failed  kubelet  Error: ImagePullBackOff",
+        counter_example="image pulled in 12 s",
+    ),
+    Rule(
+        failure_class="user_cancelled",
+        needles=(
+            "keyboardinterrupt",
+            "got signal: 2",
+            "received 2 death signal",
+            "interrupted by user",
+            "cancelled by",
+            "canceled by",
+            "sigint",
+        ),
+        pattern=r"\bKeyboardInterrupt\b|got signal: 2\b|received (?:2|sigint) death signal|interrupted by user"
+        r"|cancell?ed by (?:user|\d+|[a-z])|(?:caught|received|got) (?:signal )?sigint|\|CANCELLED by",
+        example="torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 got signal: 2",
+        counter_example="the SIGINT handler is installed",
+    ),
+    Rule(
+        failure_class="user_cancelled",
+        needles=("cancelled at", "cancelled"),
+        pattern=r"\*\*\* JOB \S{1,40} ON \S{1,80} CANCELLED AT \S{1,30} \*\*\*|\|CANCELLED\|",
+        example="slurmstepd: error: *** JOB 191 ON node-a CANCELLED AT 2021-10-27T19:35:36 ***",
+        counter_example="slurmstepd: error: *** STEP 191.0 ON node-a CANCELLED AT 2021-10-27T19:35:36 ***",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="external_stop",
+        needles=(
+            "death signal",
+            "got signal: 15",
+            "got signal: 1",
+            "sigterm",
+            "sighup",
+            "due to job requeue",
+        ),
+        pattern=r"received (?:15|1|sigterm|sighup) death signal|got signal: (?:15|1)\b|due to job requeue"
+        r"|(?:caught|received|got|handling) (?:a )?(?:signal )?(?:sigterm|sighup)",
+        example="W0409 07:28:49.5 1359 torch/distributed/elastic/agent/server/api.py:719] Received 15 death signal, shutting down workers",
+        counter_example="Sending process 165 closing signal SIGTERM",
+        certain=False,
+        weak=True,
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="external_stop",
+        role=TEARDOWN,
+        needles=(
+            "closing signal",
+            "bypassing signal",
+            "terminating job step",
+            "cancelled at",
+            "unable to shutdown process",
+            "exitcode: -15",
+            "terminated",
+        ),
+        pattern=r"sending process \d+ closing signal|bypassing signal|terminating job step"
+        r"|\*\*\* STEP \S{1,40} ON .{1,80} CANCELLED AT|unable to shutdown process|exitcode: -15|: task\w? .{1,60}: terminated",
+        example="W1129 11:56:59.1 29471 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 29574 closing signal SIGTERM",
+        counter_example="the closing line of the poem",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="unknown",
+        role=CASCADE,
+        needles=(
+            "childfailederror",
+            "processexitedexception",
+            "backofflimitexceeded",
+            "nonzeroexitcode",
+            "calledprocesserror",
+        ),
+        example="torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+        counter_example="0 children failed",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="not_a_failure",
+        role=WARNING,
+        needles=("omp_num_threads", "autotune", "falling back"),
+        pattern=r"setting omp_num_threads|^AUTOTUNE |falling back to",
+        example="AUTOTUNE mm(16384x128, 128x256)",
+        counter_example="no autotune results",
+    ),
+)

@@ -1,0 +1,254 @@
+"""From the bytes of a log to what in it may explain a failure: linear in the size of the log.
+
+Each needle of the tables is looked for in the whole text by plain search; only lines that hold
+one are decoded and matched, each once, and at most `HITS_PER_NEEDLE` lines a needle from either
+end: what repeats a thousand times tells nothing new.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from ett_core.failures.classes import NOT_A_FAILURE
+from ett_core.failures.exits import EXIT_NEEDLES, WORD_NEEDLES, exit_in
+from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, WARNING, Rule
+from ett_core.failures.rules import RULES
+from ett_core.failures.stamps import Calendar, Moment, stamp_of
+
+LINE_LIMIT = 2000
+"""Characters of a line that are read around what was found in it."""
+HITS_PER_NEEDLE = 200
+EXCEPTION_NEEDLES = ("error", "exception")
+
+_EXCEPTION = re.compile(
+    r"(?:^|[\s:\]>.])(?!Warning)([A-Z]\w{0,60}(?:Error|Exception|NotFound|Failure|Timeout))(?::|\s*$)",
+    re.ASCII,
+)
+_AT_WARNING = re.compile(
+    r"(?:^|[\s\[:])W(?:\d{3,4})? (?=[\w\d])|\bWARNING\b|(?<!NCCL )\bWARN\b|^warn(?:ing)?:|\bwarnings\.warn\b",
+    re.ASCII,
+)
+_ADVICE = re.compile(
+    r"(?:this |which |it |that )?(?:might|may|could|can) (?:be|have been)"
+    r" (?:caused|triggered|due|reported|incorrect)\b[^.\n]{0,300}"
+    r"|it is possible that[^.\n]{0,200}"
+    r"|(?:consider|try|please try|you (?:can|may|should|might))"
+    r" (?:setting|passing|to|increasing|reducing|raising)\b[^.\n]{0,200}"
+    r"|for debugging[^.\n]{0,200}|typically indicates[^.\n]{0,200}|compile with `[^.\n]{0,200}"
+    r"|please report a bug[^.\n]{0,80}|^.{0,40}\bmay help\b.{0,80}",
+    re.IGNORECASE | re.ASCII,
+)
+_RANK = re.compile(
+    r"\[?\brank[ :=]{0,2}(\d{1,6})\b\]?|\(RANK (\d{1,6})\)|\[(?:default|trainer)(\d{1,6})\]",
+    re.IGNORECASE | re.ASCII,
+)
+_PEER_RANK = re.compile(
+    r"localRank (\d{1,6})|(?:from|peer|remote|by|waiting for) ranks? \[?(\d{1,6})|from \[(\d{1,6})\] via",
+    re.IGNORECASE | re.ASCII,
+)
+_NODE = re.compile(
+    r"\*\*\* (?:JOB|STEP) \S{1,40} ON (\S{1,80}) CANCELLED|srun: error: ([\w.-]{1,80}): task"
+    r"|^([\w-][\w.-]{0,62}):\d{1,8}:\d{1,8} \["
+    r"|\bnode '?([\w.-]{1,60}?)_\d+_\d+'|caught signal \w+ on ([\w.-]{1,80})",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+class Sighting(msgspec.Struct, frozen=True, kw_only=True):
+    """One line (or fact) that may explain a failure, and what it says.
+
+    `line` counts from 1 (0 for a fact that stands in no file), `time` is Unix seconds where it is
+    known, `order_s` sorts sightings where it is known. `rank` is the one that spoke, `points_at`
+    the one that the text names as the cause. `generic` marks what the same traceback may say
+    better, such as an exception that no table knows, `weak` what any better evidence goes before.
+    """
+
+    source: str
+    text: str
+    failure_class: str
+    role: str
+    line: int = 0
+    rank: int | None = None
+    points_at: int | None = None
+    node: str = ""
+    time: float | None = None
+    order_s: float | None = None
+    certain: bool = False
+    weak: bool = False
+    generic: bool = False
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a text comes from, as far as the text itself does not say better."""
+
+    source: str = ""
+    rank: int | None = None
+    node: str = ""
+    date: datetime | None = None
+    """The day to begin with where stamps tell none."""
+    time: float | None = None
+    """Unix seconds of lines without a stamp."""
+
+
+def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 - frozen
+    """Everything in a log that may explain a failure, in the order of the log."""
+    low = data.lower()
+    hits: dict[int, set[str]] = defaultdict(set)
+    for needle in _RULES_BY_NEEDLE:
+        for at in _places(low, needle.encode()):
+            hits[low.rfind(b"\n", 0, at) + 1].add(needle)
+    stamps = Calendar(where.date)
+    seen: list[Sighting] = []
+    numbers = _LineNumbers(data)
+    for start in sorted(hits):
+        end = data.find(b"\n", start)
+        line = data[start : len(data) if end < 0 else end]
+        text = _window(line, hits[start]).decode("utf-8", "replace").rstrip("\r")
+        moment = _moment(data, start, text, stamps)
+        found = read_line(text, hits[start])
+        if found is not None:
+            seen.append(_placed(found, text, where, numbers.at(start), moment))
+    return seen
+
+
+def read_line(line: str, needles: Iterable[str] | None = None) -> Sighting | None:
+    """What one line says; None where it says nothing of a failure.
+
+    `needles` are those that the line is known to hold; found out where they are not given.
+
+    >>> read_line("RuntimeError: CUDA error: out of memory").failure_class
+    'gpu_busy'
+    """
+    text = line[:LINE_LIMIT]
+    low = text.lower()
+    held = [n for n in _RULES_BY_NEEDLE if n in low] if needles is None else needles
+    told = _ADVICE.sub(" ", text)
+    ranks = sorted({place for needle in held for place in _RULES_BY_NEEDLE[needle]})
+    matching = [RULES[place] for place in ranks if RULES[place].finds(told)]
+    warned = _AT_WARNING.search(text[:200]) is not None
+    rule = next((r for r in matching if r.role == WARNING), None) or next(iter(matching), None)
+    if rule is not None:
+        return _of_rule(rule, text, warned=warned)
+    if ended := exit_in(told):
+        ending, local_rank = ended
+        return Sighting(
+            source="",
+            text=text,
+            failure_class=ending.failure_class,
+            role=ending.role,
+            rank=local_rank,
+            weak=True,
+        )
+    if not warned and _EXCEPTION.search(told) and not _is_frame(text):
+        return Sighting(source="", text=text, failure_class="user_code", role=ROOT, generic=True)
+    return None
+
+
+def _of_rule(rule: Rule, text: str, *, warned: bool) -> Sighting:
+    believed = rule.role in (WARNING, CONTEXT) or rule.at_warning or not warned
+    return Sighting(
+        source="",
+        text=text,
+        failure_class=rule.failure_class if believed else NOT_A_FAILURE,
+        role=rule.role if believed else WARNING,
+        certain=rule.certain,
+        weak=rule.weak,
+        generic=rule.vague,
+        points_at=_number(_PEER_RANK.search(text)) if rule.role == CASCADE else None,
+    )
+
+
+def _placed(found: Sighting, text: str, where: Where, number: int, moment: Moment | None) -> Sighting:
+    rank = _number(_RANK.search(text))
+    node = next((g for g in match.groups() if g), "") if (match := _NODE.search(text)) else ""
+    return msgspec.structs.replace(
+        found,
+        source=where.source,
+        line=number,
+        rank=next((r for r in (rank, found.rank, where.rank) if r is not None), None),
+        node=node or where.node,
+        time=moment.time if moment else where.time,
+        order_s=moment.order_s if moment else where.time,
+    )
+
+
+def _places(low: bytes, needle: bytes) -> Iterator[int]:
+    """Places of a needle: the first of each line, the first and the last lines of many."""
+    count, at = 0, low.find(needle)
+    while at >= 0 and count < HITS_PER_NEEDLE:
+        yield at
+        count += 1
+        end = low.find(b"\n", at)
+        at = -1 if end < 0 else low.find(needle, end)
+    upto, count = len(low), 0
+    while at >= 0 and count < HITS_PER_NEEDLE:
+        last = low.rfind(needle, at, upto)
+        if last < 0:
+            return
+        yield last
+        count += 1
+        upto = low.rfind(b"\n", 0, last) + 1
+
+
+def _window(line: bytes, needles: Iterable[str]) -> bytes:
+    """The line, or of a very long one its beginning and what stands around the first needle."""
+    if len(line) <= LINE_LIMIT:
+        return line
+    low = line.lower()
+    at = min((place for n in needles if (place := low.find(n.encode())) >= 0), default=0)
+    begin = max(at - LINE_LIMIT // 4, 0)
+    return line[begin : begin + LINE_LIMIT]
+
+
+def _moment(data: bytes, start: int, text: str, stamps: Calendar) -> Moment | None:
+    """The stamp of a line, else that of the nearest line of the few before it."""
+    for _ in range(STAMP_LOOK_BACK):
+        if (stamp := stamp_of(text)) is not None:
+            return stamps.moment(stamp)
+        if start == 0:
+            return None
+        begin = data.rfind(b"\n", max(start - LINE_LIMIT, 0), start - 1) + 1
+        text = data[begin : start - 1].decode("utf-8", "replace")
+        start = begin
+    return None
+
+
+STAMP_LOOK_BACK = 50
+
+
+class _LineNumbers:
+    """Numbers of lines by their places, asked for in growing order."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at, self._number = data, 0, 1
+
+    def at(self, place: int) -> int:
+        self._number += self._data.count(b"\n", self._at, place)
+        self._at = place
+        return self._number
+
+
+def _number(match: re.Match[str] | None) -> int | None:
+    return next((int(group) for group in match.groups() if group), None) if match else None
+
+
+def _is_frame(text: str) -> bool:
+    """A line of a traceback that is no exception."""
+    return text.lstrip().startswith(("File ", "raise ", "frame #", "except", "class ", "import ", "from "))
+
+
+def _by_needle() -> dict[str, Sequence[int]]:
+    """The rows of the tables by needle, and needles of exits and exceptions, which have no row."""
+    table: dict[str, list[int]] = {n: [] for n in (*EXIT_NEEDLES, *WORD_NEEDLES, *EXCEPTION_NEEDLES)}
+    for place, rule in enumerate(RULES):
+        for needle in rule.needles:
+            table.setdefault(needle, []).append(place)
+    return {needle: tuple(rows) for needle, rows in table.items()}
+
+
+_RULES_BY_NEEDLE = _by_needle()

@@ -1,0 +1,64 @@
+"""Real log texts with known causes fall into a class that is right, and say no more than they can."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ett_core.failures import Diagnosis, Where, judge, scan
+
+HERE = Path(__file__).parent
+CASES = HERE / "cases"
+
+
+def _module(name: str):
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+LABELS = list(csv.DictReader((CASES / "labels.csv").read_text().splitlines()))
+TEXTS = _module("texts").TEXTS
+
+
+def diagnosis(text: bytes) -> Diagnosis:
+    return judge(scan(text, Where(source="log")))
+
+
+def of_case(label) -> Diagnosis:
+    return diagnosis((CASES / label["file"]).read_bytes())
+
+
+@pytest.mark.parametrize("label", LABELS, ids=[label["file"] for label in LABELS])
+def test_a_real_text_falls_into_an_accepted_class(label):
+    assert of_case(label).failure_class in label["accept"].split("|"), label["note"]
+
+
+@pytest.mark.parametrize("label", LABELS, ids=[label["file"] for label in LABELS])
+def test_nothing_is_more_certain_than_it_can_be(label):
+    found = of_case(label)
+    if label["certain"] == "no":
+        assert found.confidence != "certain"
+    if label["victim_only"] == "yes":
+        assert found.role != "root"
+
+
+@pytest.mark.parametrize(("accepted", "text"), TEXTS, ids=[f"{n}-{a}" for n, (a, _) in enumerate(TEXTS)])
+def test_a_text_of_the_same_kinds_does_too(accepted: str, text: str):
+    assert diagnosis(text.encode()).failure_class in accepted.split("|")
+
+
+def test_the_confusion_matrix(capsys):
+    """Printed, so that a change of the tables shows what it moves."""
+    pairs = Counter((label["failure_class"], of_case(label).failure_class) for label in LABELS)
+    with capsys.disabled():
+        print()
+        for (wanted, found), count in sorted(pairs.items()):
+            print(f"{'  ' if wanted == found else '≠ '}{wanted:24} {found:24} {count}")
+    right = sum(of_case(label).failure_class in label["accept"].split("|") for label in LABELS)
+    assert right == len(LABELS)

@@ -1,0 +1,75 @@
+"""Every row of the tables finds its example and leaves its counter-example alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ett_core.failures import CLASSES, Where, read_line, scan
+from ett_core.failures.rule import ROLES, ROOT, Rule
+from ett_core.failures.rules import RULES
+
+IDS = [f"{place}-{rule.failure_class}-{rule.role}" for place, rule in enumerate(RULES)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_a_row_finds_its_example(rule: Rule):
+    assert rule.finds(rule.example)
+    found = read_line(rule.example)
+    assert found is not None
+    assert (found.failure_class, found.role) == (rule.failure_class, rule.role)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_a_row_leaves_its_counter_example_alone(rule: Rule):
+    found = read_line(rule.counter_example)
+    assert found is None or (found.failure_class, found.role) != (rule.failure_class, rule.role)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_a_row_is_well_formed(rule: Rule):
+    assert rule.failure_class in CLASSES
+    assert rule.role in ROLES
+    assert all(needle == needle.lower() for needle in rule.needles)
+
+
+def test_every_class_that_a_text_can_tell_has_a_row():
+    told = {rule.failure_class for rule in RULES if rule.role == ROOT}
+    by_other_means = {
+        "collective_timeout",
+        "peer_failure",
+        "hang",
+        "checkpoint_stall",
+        "compile_slow",
+        "native_crash",
+        "unknown",
+        "not_a_failure",
+    }
+    assert set(CLASSES) == told | by_other_means
+
+
+HOSTILE = {
+    "needles of every row": "".join(needle + " " for rule in RULES for needle in rule.needles),
+    "one needle": "out of memory ",
+    "a near match": "nccl wait loss is nan compiling saving checkpoint error ",
+    "brackets": "[[[(((Xid (((((",
+    "spaces": " " * 40,
+    "stamps": "2026-02-18 10:28:25,496 ",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize("end", ["", "\n"], ids=["one line", "many lines"])
+def test_reading_takes_time_in_proportion_to_the_text(text: str, end: str):
+    """Ten times the text must not take a hundred times as long."""
+    unit = (text + end).encode()
+    small, large = (unit * (size // len(unit)) for size in (200_000, 2_000_000))
+    scan(small)
+    assert _cpu_s(large) < 40 * max(_cpu_s(small), 0.005)
+
+
+def _cpu_s(data: bytes) -> float:
+    began = time.process_time()
+    scan(data, Where(source="x"))
+    return time.process_time() - began
