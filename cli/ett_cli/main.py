@@ -16,6 +16,7 @@ COMMANDS = {
     "dashboard": "serve the Streamlit app",
     "ship": "send the journals of a directory to an exporter",
     "account": "print where the time of recorded jobs went",
+    "diagnose": "say why a job ended, from its logs",
     "interval": "compute the checkpoint interval that wastes least",
 }
 """Subcommand to the sentence that `ett --help` shows; the module is `ett_cli.commands.<name>`."""

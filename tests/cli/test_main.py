@@ -8,7 +8,16 @@ from ett_cli.main import COMMANDS, main
 
 
 def test_the_names_of_the_commands_are_frozen():
-    assert list(COMMANDS) == ["run", "demo", "exporter", "dashboard", "ship", "account", "interval"]
+    assert list(COMMANDS) == [
+        "run",
+        "demo",
+        "exporter",
+        "dashboard",
+        "ship",
+        "account",
+        "diagnose",
+        "interval",
+    ]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,0 +1,92 @@
+"""`ett diagnose`: reads what people have, says the cause in words and as JSON."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+
+import pytest
+
+from ett_cli.logs import Log, Unread, read_logs
+from ett_cli.main import main
+
+OOM = "2026-11-29 10:00:00 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+WAIT = "2026-11-29 10:10:00 [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1) ran\n"
+
+
+@pytest.fixture
+def rank_logs(tmp_path):
+    """The logs of two ranks; the one that failed is the one that sorts last."""
+    (tmp_path / "rank_5.log").write_text(WAIT)
+    folder = tmp_path / "attempt_0" / "7"
+    folder.mkdir(parents=True)
+    (folder / "stderr.log").write_text(OOM)
+    return tmp_path
+
+
+def test_a_directory_of_rank_logs_gives_one_cause_with_its_rank(rank_logs, capsys):
+    assert main(["diagnose", str(rank_logs)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Cause: gpu_oom (certain), on rank 7.\n")
+    assert "rank_5.log:1" in text
+
+
+def test_json_has_the_fields_of_the_contract(rank_logs, capsys):
+    main(["diagnose", "--json", str(rank_logs)])
+    found = json.loads(capsys.readouterr().out)
+    fields = {"failure_class", "domain", "role", "confidence", "retry", "rank", "node", "evidence", "message"}
+    assert found.keys() == fields
+    assert found["evidence"][0].keys() == {"source", "line", "time", "text", "role"}
+    assert (found["failure_class"], found["rank"]) == ("gpu_oom", 7)
+    assert found["evidence"][0]["time"] == 1795946400.0
+
+
+def test_what_cannot_be_read_is_told_and_stops_nothing(rank_logs, capsys):
+    assert main(["diagnose", str(rank_logs / "nothing"), str(rank_logs)]) == 0
+    assert "nothing: No such file or directory" in capsys.readouterr().err
+
+
+def test_nothing_read_is_an_error(tmp_path, capsys):
+    assert main(["diagnose", str(tmp_path)]) == 1
+    assert "no file in this directory" in capsys.readouterr().err
+
+
+def test_standard_input_stands_for_a_dash():
+    (log,) = read_logs(["-"], stdin=lambda: io.BytesIO(b"KeyError: 'x'"))
+    assert log == Log("<stdin>", b"KeyError: 'x'")
+
+
+def test_compressed_logs_are_read_and_damaged_ones_told(tmp_path):
+    whole = gzip.compress(OOM.encode())
+    (tmp_path / "a.log.gz").write_bytes(whole)
+    (tmp_path / "b.log.gz").write_bytes(whole[:-9])
+    good, bad = read_logs([str(tmp_path)])
+    assert good.data == OOM.encode()
+    assert isinstance(bad, Unread)
+
+
+def test_a_huge_log_is_read_from_both_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr("ett_cli.logs.READ_LIMIT", 4096)
+    path = tmp_path / "huge.log"
+    path.write_bytes(OOM.encode() + b"x\n" * 10_000 + b"KeyError: 'the end'\n")
+    (log,) = read_logs([str(path)])
+    assert len(log.data) < 5000
+    assert log.data.startswith(OOM.encode())
+    assert log.data.endswith(b"KeyError: 'the end'\n")
+
+
+def test_the_day_of_a_log_that_tells_none_is_that_of_its_last_change(tmp_path, capsys):
+    path = tmp_path / "x.log"
+    path.write_text("10:00:00 KeyError: 'x'\n")
+    os.utime(path, (1795946400, 1795946400))
+    main(["diagnose", "--json", str(path)])
+    assert json.loads(capsys.readouterr().out)["evidence"][0]["time"] == 1795946400.0
+
+
+def test_garbage_is_no_failure(tmp_path, capsys):
+    path = tmp_path / "noise"
+    path.write_bytes(os.urandom(200_000))
+    assert main(["diagnose", str(path)]) == 0
+    assert "Cause" in (text := capsys.readouterr().out) or "No failure" in text
