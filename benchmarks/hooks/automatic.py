@@ -72,6 +72,9 @@ def seconds_of(loader: Any, optimizer: Any) -> float:  # noqa: ANN401 - torch's
     return time.perf_counter() - began_s
 
 
+LOADERS = "torch.utils.data.dataloader"
+
+
 class Idle:
     """A stand-in for torch's optimizers that costs nothing."""
 
@@ -97,7 +100,7 @@ def seams_alone(watch: Watch, steps: int, runs: int) -> list[float]:
     hooks: list[Any] = []
     optimizers = SimpleNamespace(Optimizer=Idle, register_optimizer_step_post_hook=hooks.append)
     loader = type("DataLoader", (), {"__iter__": lambda _: Batches()})
-    follow_loaders(watch, SimpleNamespace(DataLoader=loader, _BaseDataLoaderIter=Batches))
+    follow_loaders(watch, SimpleNamespace(__name__=LOADERS, DataLoader=loader, _BaseDataLoaderIter=Batches))
     follow_optimizers(watch, optimizers)
     Plain.__next__ = Batches.__next__.__wrapped__  # type: ignore[attr-defined,method-assign]
     optimizer, hook = Idle(), hooks[0]

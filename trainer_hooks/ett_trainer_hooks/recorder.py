@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 from ett_core import events
 from ett_trainer_hooks import crash
 from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.compiling import CompileWatch
 from ett_trainer_hooks.evidence import redacted
 from ett_trainer_hooks.facts import MESSAGE_LIMIT, FactRecorder
 from ett_trainer_hooks.guard import Guard, hook
@@ -83,6 +84,7 @@ class Recorder(FactRecorder):
         self._closed = False
         self._exit: Exit | None = None
         self._undertakings = 0
+        self._compile_watch: CompileWatch | None = None
 
     @classmethod
     def from_env(
@@ -120,6 +122,7 @@ class Recorder(FactRecorder):
         )
         recorder.start(versions=installed_versions())
         crash.install(recorder)
+        recorder.watch_compile()
         return recorder
 
     @property
@@ -161,6 +164,17 @@ class Recorder(FactRecorder):
     def checkpoint(self, step: int, mode: str = "sync") -> SaveSpan:
         """The saving of `step` while the trainer waits; set `bytes` and the like on the span."""
         return SaveSpan(self, step, mode)
+
+    @hook
+    def watch_compile(self, watch: CompileWatch | None = None) -> None:
+        """Tell what torch compiles, from now on or once torch is there; `from_env` has asked for it.
+
+        The thread that calls is taken for the one that trains, unless there is a `watch` of one's own.
+        """
+        if self._compile_watch is None:
+            training = threading.get_ident()
+            self._compile_watch = watch or CompileWatch(self, thread=lambda: training)
+            self._compile_watch.follow()
 
     @hook
     def resumed(self, step: int) -> None:

@@ -14,11 +14,12 @@ from threading import get_ident
 from types import ModuleType
 from typing import Any
 
-from ett_trainer_hooks.auto import saving, torch_private
-from ett_trainer_hooks.auto.compiling import Compilations
-from ett_trainer_hooks.auto.imports import Action, AfterImport
+from ett_trainer_hooks import torch_private
+from ett_trainer_hooks.after_import import Action, AfterImport
+from ett_trainer_hooks.auto import saving
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
 from ett_trainer_hooks.auto.watch import Watch
+from ett_trainer_hooks.compiling import CompileWatch
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.handover import PROCESS
 
@@ -33,6 +34,9 @@ def install() -> Watch | None:
         watch.stand_back()
         return None
     guard = watch.recorder.guard
+    watch.recorder.watch_compile(
+        CompileWatch(watch.recorder, thread=lambda: watch.thread, around=watch.whole)
+    )
     AfterImport({name: protected(guard, action) for name, action in seams(watch).items()})
     os.register_at_fork(after_in_child=watch.forked)
     atexit.register(watch.finish)
@@ -50,7 +54,6 @@ def seams(watch: Watch) -> dict[str, Action]:
         "torch.distributed.distributed_c10d": wrapping(watch, init_process_group=joining),
         "torch.distributed.checkpoint.state_dict_saver": wrapping(watch, save=together, async_save=apart),
         "torch.distributed.checkpoint.state_dict_loader": wrapping(watch, load=saving.loading_together),
-        "torch._dynamo.callback": partial(follow_compilations, watch),
     }
 
 
@@ -120,7 +123,7 @@ def follow_loaders(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torch.u
     """Waits for batches, by the iterators of a DataLoader."""
     guard, passes, monotonic = watch.recorder.guard, watch.passes, watch.recorder.monotonic
     start = module.DataLoader.__iter__
-    iterators = torch_private.iterator_class(module)
+    iterators = torch_private.iterator_class({module.__name__: module})
     if iterators is None:
         guard.say_once("loader", "this torch's DataLoader is not known; waits for data are not seen")
         return
@@ -154,10 +157,3 @@ def follow_loaders(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torch.u
 
     module.DataLoader.__iter__ = started
     iterators.__next__ = taken
-
-
-def follow_compilations(watch: Watch, module: object) -> None:
-    """Compilations, by the callbacks of dynamo."""
-    compilations = Compilations(watch)
-    if not torch_private.follow_compilations(module, compilations.begin, compilations.end):
-        watch.recorder.guard.say_once("compile", "this torch tells of no compilations")

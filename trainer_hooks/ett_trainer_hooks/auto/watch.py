@@ -9,7 +9,6 @@ Nothing here raises into the program.
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
@@ -18,8 +17,9 @@ from typing import Any
 
 from ett_trainer_hooks.auto.passes import Passes
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
-from ett_trainer_hooks.auto.torch_private import gradient_version
+from ett_trainer_hooks.compiling import track_of_this_thread
 from ett_trainer_hooks.spans import PhaseSpan
+from ett_trainer_hooks.torch_private import gradient_version
 
 RANK_PID = "ETT_AUTO_RANK_PID"
 """Set in a rank for the processes that it starts, which are none."""
@@ -97,12 +97,7 @@ class Watch:
 
     def phase(self, name: str) -> PhaseSpan:
         """A phase of the thread that calls: the main track where it trains, else one of its own."""
-        return self.recorder.phase(name, track=self.track())
-
-    def track(self) -> str:
-        """The track of this thread. Threads that Python did not start run the backward of the main one."""
-        name = threading.current_thread().name
-        return "main" if get_ident() == self.thread or name.startswith("Dummy-") else f"thread {name}"
+        return self.recorder.phase(name, track=track_of_this_thread(self.thread))
 
     def gradients(self) -> object:
         """A mark that changes with every backward that reaches an optimizer's first parameters."""

@@ -21,7 +21,6 @@ import torch.distributed as dist
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.reference import criteo, model
 from ett_trainer_hooks.reference.checkpoints import CheckpointStore
-from ett_trainer_hooks.reference.compile_watch import CompileWatch
 from ett_trainer_hooks.reference.prefetch import Prefetcher
 from ett_trainer_hooks.reference.settings import Settings
 
@@ -64,7 +63,7 @@ def build_learner(settings: Settings, recorder: Recorder, device: torch.device) 
     with recorder.phase("model_init"):
         dlrm = model.build(settings, device)
         if settings.compile:
-            CompileWatch(recorder)
+            recorder.watch_compile()
             model.compile_dense_parts(dlrm)
     with recorder.phase("sharding_plan"):
         plan = model.plan_shards(dlrm, device)

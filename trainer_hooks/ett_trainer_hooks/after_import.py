@@ -1,7 +1,7 @@
 """Does something right after a module was imported, before its importer goes on.
 
-A finder at the front of `sys.meta_path`; it finds through the others and leaves their loaders in
-place.
+A finder at the front of `sys.meta_path`, for as long as there is something to wait for; it finds
+through the others and leaves their loaders in place. Imports come from any thread.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ class AfterImport(MetaPathFinder):
 
     def __init__(self, actions: Mapping[str, Action]) -> None:
         self._actions = dict(actions)
+        self._looking: set[str] = set()
         for name in [name for name in actions if name in sys.modules]:
             self._actions.pop(name)(sys.modules[name])
-        sys.meta_path.insert(0, self)
+        if self._actions:
+            sys.meta_path.insert(0, self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec that another finder has for a module of ours; None for all others."""
-        if fullname not in self._actions:
+        if fullname not in self._actions or fullname in self._looking:  # another of our kind asks back
             return None
-        spec = self._found(fullname, path, target)
+        self._looking.add(fullname)
+        try:
+            spec = self._found(fullname, path, target)
+        finally:
+            self._looking.discard(fullname)
         if spec is not None and spec.loader is not None:
             self._follow(spec)
         return spec
@@ -51,6 +57,8 @@ class AfterImport(MetaPathFinder):
         def exec_module(module: ModuleType) -> None:
             execute(module)
             action = self._actions.pop(spec.name, None)
+            if not self._actions and self in sys.meta_path:
+                sys.meta_path.remove(self)
             if action is not None:
                 action(module)
 

@@ -1,0 +1,47 @@
+"""The watch: docstrings, what counts as a step, where training resumed."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import ett_trainer_hooks.auto
+from ett_trainer_hooks.auto.recorder import AutomaticRecorder
+from ett_trainer_hooks.auto.watch import Watch, steps_before
+
+NAMES = [
+    each.name for each in pkgutil.iter_modules(ett_trainer_hooks.auto.__path__) if each.name != "__main__"
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_docstring_shows_is_what_happens(name):
+    """Every example in the text of a module gives the answer that stands there."""
+    assert doctest.testmod(importlib.import_module(f"ett_trainer_hooks.auto.{name}")).failed == 0
+
+
+class Optimizer:
+    """What the watch reads of an optimizer."""
+
+    def __init__(self, count=None):
+        self.param_groups = [{"params": ["weight"]}]
+        self.state = {} if count is None else {"weight": {"step": count}}
+
+
+@pytest.mark.parametrize(("order", "steps"), [("aaa", 3), ("abab", 2), ("aab", 2), ("abcabca", 3)])
+def test_several_optimizers_of_a_batch_are_one_step(order, steps):
+    """The one that repeats begins the next step."""
+    watch = Watch(AutomaticRecorder(), {})
+    optimizers = {letter: Optimizer() for letter in order}
+    for letter in order:
+        watch.stepped(optimizers[letter])
+    assert watch.recorder.step == steps
+
+
+@pytest.mark.parametrize(("count", "before"), [(None, None), (1, None), (101.0, 100)])
+def test_the_optimizers_own_count_tells_where_training_resumed(count, before):
+    """No count, or a fresh one, tells nothing."""
+    assert steps_before(Optimizer(count)) == before

@@ -1,0 +1,158 @@
+"""Compilations as phases and facts: seconds by stage, answers of the caches, reasons to compile again.
+
+Torch calls on the thread that compiles. The outermost compilation of a thread is a `compile` phase:
+of the main track where that thread trains (or runs the backward for the one that does), else of a
+track of its own, which takes nothing from the steps. What is nested in it is part of it.
+
+An answer of the AOTAutograd cache brings its FX graphs along, which torch counts as hits of the FX
+cache too; they are taken off, so that one thing found is one hit. A hit that still compiled shows
+in `native_compile_s`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from threading import get_ident
+from typing import TYPE_CHECKING
+
+from ett_trainer_hooks import torch_private
+from ett_trainer_hooks.after_import import AfterImport
+from ett_trainer_hooks.torch_private import Modules, Totals
+
+if TYPE_CHECKING:
+    from ett_trainer_hooks.recorder import Recorder
+
+MAIN_TRACK = "main"
+
+
+class Compiling(threading.local):
+    """The compilation under way on this thread."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.graph = ""
+        self.open = ExitStack()
+        self.times: dict[str, float] = {}
+        self.caches: dict[str, Totals] = {}
+
+
+class CompileWatch:
+    """Tells a recorder about every compilation of this process. No call of torch's ever sees a fault.
+
+    Args:
+        recorder: whom to tell.
+        thread: identity of the thread that trains, asked at each compilation.
+        around: entered during compilations on the main track.
+        modules: the modules that are loaded.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        thread: Callable[[], int],
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
+        modules: Modules = sys.modules,
+    ) -> None:
+        self._recorder = recorder
+        self._thread = thread
+        self._around = around
+        self._modules = modules
+        self._here = Compiling()
+        self._brought_along = 0
+
+    def follow(self) -> None:
+        """From now on, or once the program loads torch's compiler."""
+        guard = self._recorder.guard
+
+        def attach(_: object) -> None:
+            guard.call(self._attach)
+
+        AfterImport({torch_private.COMPILER: attach})
+
+    def begin(self, graph: str) -> None:
+        """A compilation begins on this thread."""
+        self._recorder.guard.call(self._begin, graph)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """The innermost compilation of this thread is over."""
+        self._recorder.guard.call(self._end, error)
+
+    def _attach(self) -> None:
+        if not torch_private.follow_compilations(self.begin, self.end, self._modules):
+            self._recorder.guard.say_once("compile", "this torch tells of no compilations")
+
+    def _begin(self, graph: str) -> None:
+        here = self._here
+        here.depth += 1
+        if here.depth > 1:
+            return
+        here.graph = graph
+        here.times = torch_private.entry_seconds(self._modules)
+        here.caches = torch_private.cache_totals(self._modules)
+        track = track_of_this_thread(self._thread())
+        if track == MAIN_TRACK:
+            here.open.enter_context(self._around())
+        here.open.enter_context(self._recorder.phase("compile", track=track))
+
+    def _end(self, error: BaseException | None) -> None:
+        here = self._here
+        if not here.depth:
+            return
+        here.depth -= 1
+        if here.depth:
+            return
+        here.open.__exit__(None if error is None else type(error), error, None)
+        spent = torch_private.stage_seconds(here.times, torch_private.entry_seconds(self._modules))
+        self._recorder.compile(
+            graph=here.graph,
+            stage_seconds=spent,
+            native_compile_s=spent.get("native", 0.0),
+            recompile_reason=torch_private.recompile_reason(self._modules),
+        )
+        self._tell_caches(here.caches, torch_private.cache_totals(self._modules))
+
+    def _tell_caches(self, before: dict[str, Totals], after: dict[str, Totals]) -> None:
+        self._brought_along += brought_along(before, after)
+        for cache, totals in after.items():
+            extra = self._brought_along if cache == "fx_graph" else 0
+            self._recorder.cache(
+                cache,
+                hits=max(totals.hits - extra, 0),
+                misses=totals.misses,
+                bypasses=totals.bypasses,
+                remote_requests=totals.remote_requests,
+            )
+
+
+def track_of_this_thread(training: int) -> str:
+    """The track of the thread that calls, where the one named trains.
+
+    Threads that Python did not start run the backward of the main one.
+    """
+    name = threading.current_thread().name
+    return MAIN_TRACK if get_ident() == training or name.startswith("Dummy-") else f"thread {name}"
+
+
+def brought_along(before: dict[str, Totals], after: dict[str, Totals]) -> int:
+    """Hits of the FX cache that came with one of the AOTAutograd cache, between two readings.
+
+    Where that cache missed too (a graph that is split into several), an answer of it is taken to
+    have brought two graphs, forward and backward.
+
+    >>> none, both = {}, {"fx_graph": Totals(2), "aot_autograd": Totals(1)}
+    >>> brought_along(none, both), brought_along(both, both)
+    (2, 0)
+    >>> brought_along(none, {"fx_graph": Totals(5), "aot_autograd": Totals(1, 1)})
+    2
+    """
+    zero = Totals()
+    fx = after.get("fx_graph", zero).hits - before.get("fx_graph", zero).hits
+    hits = after.get("aot_autograd", zero).hits - before.get("aot_autograd", zero).hits
+    misses = after.get("aot_autograd", zero).misses - before.get("aot_autograd", zero).misses
+    if hits <= 0 or fx <= 0:
+        return 0
+    return min(fx, 2 * hits) if misses else fx
