@@ -130,6 +130,11 @@ class Recorder(FactRecorder):
         """The last completed step, counted from the step that the trainer resumed from."""
         return self._meter.step
 
+    @property
+    def begun(self) -> bool:
+        """The loop has begun: the first batch was told."""
+        return self._begun
+
     @hook
     def start(
         self,

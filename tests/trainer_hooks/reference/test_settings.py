@@ -18,7 +18,9 @@ def test_every_setting_can_be_given(tmp_path):
     assert given == (9, 1.5, tmp_path, False)
 
 
-@pytest.mark.parametrize("words", [["--steps", "0"], ["--checkpoint-every-s", "0"], ["--rows", "many"]])
+@pytest.mark.parametrize(
+    "words", [["--steps", "0"], ["--checkpoint-every-s", "0"], ["--rows", "many"], ["--pipeline", "long"]]
+)
 def test_what_cannot_train_is_refused_with_status_2(words, capsys):
     """The message names the setting."""
     with pytest.raises(SystemExit) as ended:

@@ -16,7 +16,12 @@ import torch.distributed as dist
 from torch.distributed.optim import _apply_optimizer_in_backward as apply_optimizer_in_backward
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 from torchrec.datasets.utils import Batch
-from torchrec.distributed import DistributedModelParallel
+from torchrec.distributed import (
+    DistributedModelParallel,
+    TrainPipeline,
+    TrainPipelineBase,
+    TrainPipelineSparseDist,
+)
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.types import ShardingPlan
@@ -109,6 +114,13 @@ def shard(model: torch.nn.Module, plan: ShardingPlan, settings: Settings, device
         lambda parameters: torch.optim.Adagrad(parameters, lr=settings.learning_rate),
     )
     return Learner(parallel, CombinedOptimizer([parallel.fused_optimizer, dense]))
+
+
+def pipeline(name: str, learner: Learner) -> TrainPipeline[Any, Any]:
+    """The train pipeline of TorchRec that makes the same steps as `Learner.step`, reading ahead."""
+    device = next(learner.model.parameters()).device
+    kind = {"base": TrainPipelineBase, "sparse_dist": TrainPipelineSparseDist}[name]
+    return kind(learner.model, learner.optimizer, device)
 
 
 def as_batch(samples: Samples) -> Batch:

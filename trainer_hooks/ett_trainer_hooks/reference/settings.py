@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+PIPELINES = ("none", "base", "sparse_dist")
+"""A plain loop, or the train pipelines of TorchRec that read one and two batches ahead."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -37,12 +40,16 @@ class Settings:
     """Steps between two moments at which the ranks agree on the loss and on a checkpoint."""
     compile: bool = True
     """Whether torch.compile takes the dense parts."""
+    pipeline: str = "none"
+    """The train pipeline: none (a plain loop), base or sparse_dist."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot train."""
         for name in ("steps", "keep", "batch_size", "rows", "embedding_dim", "agree_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
+        if self.pipeline not in PIPELINES:
+            raise ValueError(f"pipeline is {self.pipeline!r}, must be one of {', '.join(PIPELINES)}")
         if self.checkpoint_every_s <= 0:
             raise ValueError(f"checkpoint_every_s is {self.checkpoint_every_s}, must be above 0")
 

@@ -5,20 +5,22 @@ things in the same order, so whether a checkpoint is due is not read from each o
 rank 0 says so when the ranks agree on the loss. What the recorder is told:
 
 * a phase for every part of the start, with the step that a checkpoint brought back;
-* the batches, through `recorder.batches`, which counts steps and waits for data;
+* the batches, through `recorder.batches` or, with a train pipeline of TorchRec, its adapter: both count
+  steps and waits for data;
 * every checkpoint, and when it became durable.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
 from ett_trainer_hooks.reference import criteo, model
 from ett_trainer_hooks.reference.checkpoints import CheckpointStore
 from ett_trainer_hooks.reference.prefetch import Prefetcher
@@ -100,16 +102,27 @@ class Loop:
 
     def run(self, batches: Prefetcher[Any], done: int) -> None:
         """Train from step `done` to the last; the last step is always saved."""
-        step = done
-        for batch in self._recorder.batches(batches, samples=self._settings.batch_size):
-            loss = self._learner.step(batch)
-            step += 1
+        for step, loss in enumerate(self._losses(batches), start=done + 1):
             last = step == self._settings.steps
             if last or step % self._settings.agree_every == 0:
                 mean_loss, due = self._agree(loss)
                 self._say(step, mean_loss)
                 if due or last:
                     self._save(step)
+
+    def _losses(self, batches: Prefetcher[Any]) -> Iterator[torch.Tensor]:
+        """Train on the batches, step by step."""
+        samples = self._settings.batch_size
+        if self._settings.pipeline == "none":
+            for batch in self._recorder.batches(batches, samples=samples):
+                yield self._learner.step(batch)
+            return
+        inner = model.pipeline(self._settings.pipeline, self._learner)
+        pipeline = ObservedPipeline(self._recorder, inner, samples=samples)
+        iterator = iter(batches)
+        while (output := _progress(pipeline, iterator)) is not None:
+            loss, *_ = output
+            yield loss
 
     def _agree(self, loss: torch.Tensor) -> tuple[float, bool]:
         due = dist.get_rank() == 0 and self._is_due()
@@ -134,3 +147,11 @@ class Loop:
     def _say(self, step: int, loss: float) -> None:
         if dist.get_rank() == 0:
             print(f"step {step} of {self._settings.steps}: loss {loss:.4f}", flush=True)
+
+
+def _progress(pipeline: ObservedPipeline, batches: Iterator[Any]) -> Any:  # noqa: ANN401 - of the model
+    """What the model gave for one more step; None where there was no batch left."""
+    try:
+        return pipeline.progress(batches)
+    except StopIteration:
+        return None

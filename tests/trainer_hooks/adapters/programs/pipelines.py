@@ -1,0 +1,104 @@
+"""A small DLRM trained by a plain loop and by TorchRec's pipelines; each way has a journal of its own.
+
+Batches come slowly, so that waiting for them is seen. What is printed on rank 0 is one JSON object
+a way: losses, the batches read ahead after each step, seconds spent in the iterator.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torchrec.distributed import TrainPipelineBase, TrainPipelineSparseDist
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
+from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.identity import Identity
+from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.reference import criteo, model
+from ett_trainer_hooks.reference.settings import Settings
+
+SETTINGS = Settings(rows=200, batch_size=32, compile=False)
+STEPS = 12
+SLOW_S = 0.01
+DEVICE = torch.device("cpu")
+PIPELINES = {"base": TrainPipelineBase, "sparse_dist": TrainPipelineSparseDist}
+
+
+class SlowBatches:
+    """An iterator that takes its time, and says how much in all."""
+
+    def __init__(self) -> None:
+        self.signal = criteo.planted_signal(SETTINGS.seed, SETTINGS.rows)
+        self.step = 0
+        self.spent_s = 0.0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.step == STEPS:
+            raise StopIteration
+        began_s = time.monotonic()
+        time.sleep(SLOW_S)
+        samples = criteo.samples(self.signal, SETTINGS.seed, dist.get_rank(), self.step, SETTINGS.batch_size)
+        self.step += 1
+        self.spent_s += time.monotonic() - began_s
+        return model.as_batch(samples)
+
+
+def recorder_of(way: str, place: Path) -> tuple[Recorder, Journal]:
+    rank = dist.get_rank()
+    who = Identity(job_id=way, writer=f"{way}{rank}", rank=rank, world_size=dist.get_world_size())
+    clock = Clock()
+    journal = Journal(place / f"{way}{rank}-1.jsonl", who, clock=clock)
+    recorder = Recorder(identity=who, journal=journal, clock=clock, report_every_s=1e-9)
+    recorder.start()
+    return recorder, journal
+
+
+def learner():
+    dlrm = model.build(SETTINGS, DEVICE)
+    return model.shard(dlrm, model.plan_shards(dlrm, DEVICE), SETTINGS, DEVICE)
+
+
+def losses_of(way: str, recorder: Recorder) -> dict[str, object]:
+    torch.manual_seed(0)
+    learning, batches = learner(), SlowBatches()
+    if way == "plain":
+        losses = [float(learning.step(batch)) for batch in recorder.batches(batches)]
+        return {"losses": losses, "ahead": [], "spent_s": batches.spent_s}
+    inner = PIPELINES[way](learning.model, learning.optimizer, DEVICE)
+    pipeline = ObservedPipeline(recorder, inner, samples=lambda batch: len(batch.labels))
+    losses, ahead = [], []
+    try:
+        while True:
+            loss, *_ = pipeline.progress(batches)
+            losses.append(float(loss.mean()))
+            ahead.append(pipeline.prefetched)
+    except StopIteration:
+        pass
+    return {"losses": losses, "ahead": ahead, "spent_s": batches.spent_s}
+
+
+def main(place: Path, *ways: str) -> None:
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    for way in ways:
+        recorder, journal = recorder_of(way, place)
+        learned = losses_of(way, recorder)
+        recorder.close()
+        journal.close()
+        if int(os.environ["RANK"]) == 0:
+            print(json.dumps({"way": way, **learned}), flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])
