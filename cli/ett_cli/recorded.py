@@ -7,9 +7,10 @@ once, however often the journals repeat it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from ett_core.accounting import FailureAccount, JobAccount, JobFold
@@ -27,6 +28,7 @@ from ett_core.events import (
     Failure,
     Progress,
 )
+from ett_core.failures import diagnose
 from ett_core.interference import as_object
 from ett_core.sequences import Sequences
 
@@ -115,7 +117,8 @@ def _account(account: JobAccount) -> dict[str, Any]:
     }
 
 
-def _failure(failure: FailureAccount, evidence: Iterable[EvidenceLine]) -> dict[str, Any]:
+def _failure(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> dict[str, Any]:
     fields = ("time", "rank", "node", "source", "text")
     lines = [{field: getattr(line, field) for field in fields} for line in evidence]
-    return {**asdict(failure), "cause": cause_of(failure), "evidence": lines}
+    why = to_builtins(diagnose(failure, evidence))
+    return {**asdict(failure), "cause": cause_of(failure), "diagnosis": why, "evidence": lines}

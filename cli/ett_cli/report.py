@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ett_cli.advice import advice_on
+from ett_cli.diagnosis import RETRY_WORDS
 from ett_core.components import GROUPS, TRAINING, group_of, meaning_of
 
 Job: TypeAlias = Mapping[str, Any]
@@ -230,7 +231,26 @@ def _failures(job: Job) -> Iterator[str]:
         said = last_words(failure)
         if said:
             yield f"     last words: {said}"
+        if diagnosis := failure.get("diagnosis"):
+            yield f"     {why(diagnosis)}"
         yield f"     {_consequence(failure, finished=bool(job.get('finished')))}"
+
+
+def why(diagnosis: Mapping[str, Any]) -> str:
+    """The class of a failure and whether to try again, in words.
+
+    >>> known = {"domain": "workload", "confidence": "certain", "retry": "with_change"}
+    >>> why({"failure_class": "gpu_oom", **known})
+    'gpu_oom (certain), of the workload; it will fail again until something is changed'
+    >>> why({"failure_class": "unknown", "domain": "unknown", "confidence": "unknown", "retry": "unknown"})
+    'cause unknown'
+    """
+    name, domain, retry = (diagnosis[field] for field in ("failure_class", "domain", "retry"))
+    if name == "unknown":
+        return "cause unknown"
+    whose = "" if domain == "unknown" else f", of the {domain}"
+    again = "" if retry == "unknown" else f"; it {RETRY_WORDS[retry]}"
+    return f"{name} ({diagnosis['confidence']}){whose}{again}"
 
 
 def last_words(failure: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from ett_core.accounting.account import seconds
 from ett_core.causes import cause_of
 from ett_core.components import area_seconds
 from ett_core.details import EvidenceLine
+from ett_core.failures import Diagnosis
 from ett_core.interference import as_object
 from ett_exporter.live import JobPage, JobView
 
@@ -40,7 +41,10 @@ def page_answer(page: JobPage) -> Json:
         "as_of": account.as_of,
         **job_answer(page.view),
         "attempt_list": [_attempt(attempt) for attempt in account.attempts],
-        "failure_list": [_failure(f, page.evidence.get(f.attempt, ())) for f in account.failures],
+        "failure_list": [
+            _failure(failure, page.evidence.get(failure.attempt, ()), diagnosis)
+            for failure, diagnosis in zip(account.failures, page.view.diagnoses, strict=True)
+        ],
         "timeline": [_stretch(stretch) for stretch in coarsened(page.timeline)],
         "checkpoints": [msgspec.structs.asdict(checkpoint) for checkpoint in page.checkpoints],
         "compile": details.compile_s,
@@ -143,10 +147,16 @@ def _attempt(attempt: AttemptAccount) -> Json:
     return msgspec.structs.asdict(attempt)
 
 
-def _failure(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Json:
+def _failure(failure: FailureAccount, evidence: Sequence[EvidenceLine], diagnosis: Diagnosis) -> Json:
     fields = ("time", "rank", "node", "source", "text")
     lines = [{field: getattr(line, field) for field in fields} for line in evidence]
-    return {**msgspec.structs.asdict(failure), "cause": cause_of(failure), "evidence": lines}
+    why = msgspec.to_builtins(diagnosis)
+    return {
+        **msgspec.structs.asdict(failure),
+        "cause": cause_of(failure),
+        "diagnosis": why,
+        "evidence": lines,
+    }
 
 
 def _stretch(stretch: Stretch) -> Json:

@@ -13,12 +13,13 @@ from typing import Any
 
 import msgspec
 
-from ett_core.accounting import JobAccount, JobFold, Stretch
+from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
 from ett_core.accounting.job import History
 from ett_core.checkpoint_log import CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
 from ett_core.details import CacheTotals, EvidenceLine, JobDetails
 from ett_core.events import AnyEvent
+from ett_core.failures import Diagnosis, diagnose
 from ett_core.interference import SaveInterference
 
 WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
@@ -53,6 +54,8 @@ class JobView(msgspec.Struct, frozen=True):
     details: DetailsView
     windows: Mapping[str, Mapping[str, float]]
     """Seconds by component in the trailing windows `1h`, `24h`, `7d`."""
+    diagnoses: Sequence[Diagnosis] = ()
+    """Why each of the account's failures happened, in its order."""
 
     def label(self, name: str) -> str:
         """A label of the job, empty where it has none."""
@@ -87,6 +90,7 @@ class LiveJob:
         self._fold = JobFold(job_id, history=history)
         self._details = JobDetails()
         self._known_view: JobView | None = None
+        self._diagnosed: dict[int, tuple[FailureAccount, Sequence[EvidenceLine], Diagnosis]] = {}
 
     def take(self, keep: Callable[[], Sequence[AnyEvent]], received_at: float) -> int:
         """Make events durable by `keep`, then fold those that it returns; returns their number.
@@ -137,7 +141,16 @@ class LiveJob:
         if account is None:
             return None
         windows = {name: self._window(account, length_s) for name, length_s in WINDOWS_S.items()}
-        return JobView(account, details_view(self._details), windows)
+        diagnoses = [self._diagnosis(failure) for failure in account.failures]
+        return JobView(account, details_view(self._details), windows, diagnoses)
+
+    def _diagnosis(self, failure: FailureAccount) -> Diagnosis:
+        """Why a failure happened; judged again only where it or its evidence has changed."""
+        evidence = self._details.evidence(failure.attempt)
+        known = self._diagnosed.get(failure.attempt)
+        if known is None or known[:2] != (failure, evidence):
+            known = self._diagnosed[failure.attempt] = (failure, evidence, diagnose(failure, evidence))
+        return known[2]
 
     def _window(self, account: JobAccount, length_s: float) -> Mapping[str, float]:
         """Seconds by component of the trailing window; the fold is asked only where it cuts the job."""

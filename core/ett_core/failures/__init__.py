@@ -1,5 +1,6 @@
 """Why an attempt ended: a deterministic classifier of logs, exits and signals, without a network."""
 
+from ett_core.failures.attempt import diagnose
 from ett_core.failures.classes import CLASSES, FailureClass
 from ett_core.failures.judge import Diagnosis, Evidence, judge
 from ett_core.failures.scan import Sighting, Where, read_line, scan
@@ -11,6 +12,7 @@ __all__ = [
     "FailureClass",
     "Sighting",
     "Where",
+    "diagnose",
     "judge",
     "read_line",
     "scan",

@@ -1,0 +1,85 @@
+"""From what a job reported of one failed attempt to its diagnosis: pure.
+
+The lines that ranks, launcher, kernel and scheduler gave as evidence are read like a log; how
+the attempt ended (an exception, a signal, an exit code, a status) stands beside them as facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ett_core.accounting.account import FailureAccount
+from ett_core.details import EvidenceLine
+from ett_core.failures.classes import UNKNOWN
+from ett_core.failures.exits import of_exit
+from ett_core.failures.judge import Diagnosis, judge
+from ett_core.failures.rule import ROOT
+from ett_core.failures.scan import Sighting, Where, scan
+
+FACT = "attempt"
+_OF_STATUS = {"preempted": "preempted", "timed_out": "time_limit", "cancelled": "user_cancelled"}
+_STATUS_WORDS = {
+    "preempted": "the attempt was reported as preempted",
+    "timed_out": "the attempt was reported as having reached its time limit",
+    "cancelled": "the attempt was reported as cancelled",
+}
+
+
+def diagnose(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Diagnosis:
+    """The cause of a failed attempt."""
+    sightings = [*_of_evidence(evidence), *_of_facts(failure)]
+    found = judge([_dated(sighting) for sighting in sightings])
+    if found.failure_class == "not_a_failure":
+        found = judge([_fact(failure, _last_words(failure), UNKNOWN, weak=True)])
+    return msgspec.structs.replace(
+        found, rank=failure.rank if found.rank is None else found.rank, node=found.node or failure.node
+    )
+
+
+def _of_evidence(evidence: Sequence[EvidenceLine]) -> Iterator[Sighting]:
+    for line in evidence:
+        rank = line.rank if line.rank >= 0 else None
+        where = Where(source=line.source, rank=rank, node=line.node, time=line.time)
+        for sighting in scan(line.text.encode(), where):
+            yield msgspec.structs.replace(sighting, time=line.time, order_s=line.time)
+
+
+def _of_facts(failure: FailureAccount) -> Iterator[Sighting]:
+    if failure.exception:
+        text = f"{failure.exception}: {failure.message or ''}"
+        where = Where(source=FACT, rank=failure.rank, node=failure.node, time=failure.time)
+        yield from (msgspec.structs.replace(s, order_s=failure.time) for s in scan(text.encode(), where))
+    if failure.status in _OF_STATUS:
+        yield _fact(failure, _STATUS_WORDS[failure.status], _OF_STATUS[failure.status], weak=False)
+    code = -failure.signal if failure.signal else failure.exit_code
+    ending = of_exit(code) if code else None
+    if ending is not None:
+        text = f"signal {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
+        yield msgspec.structs.replace(
+            _fact(failure, f"ended with {text}", ending.failure_class, weak=True), role=ending.role
+        )
+
+
+def _fact(failure: FailureAccount, text: str, failure_class: str, *, weak: bool) -> Sighting:
+    return Sighting(
+        source=FACT,
+        text=text,
+        failure_class=failure_class,
+        role=ROOT,
+        rank=failure.rank,
+        node=failure.node,
+        time=failure.time,
+        certain=not weak,
+        weak=weak,
+    )
+
+
+def _last_words(failure: FailureAccount) -> str:
+    return failure.message or ("nobody reported an end: it fell silent" if failure.silent else "it ended")
+
+
+def _dated(sighting: Sighting) -> Sighting:
+    """All that was reported of one attempt has a moment, by which it is put into order."""
+    return msgspec.structs.replace(sighting, order_s=sighting.time)

@@ -1,0 +1,86 @@
+"""A failed attempt is judged by what was reported of it: how it ended, and the lines beside."""
+
+from __future__ import annotations
+
+import pytest
+
+from ett_core.accounting import FailureAccount
+from ett_core.details import EvidenceLine
+from ett_core.failures import diagnose
+
+AT = 1_795_946_400.0
+
+
+def failed(**facts) -> FailureAccount:
+    known = dict.fromkeys(("exception", "message", "exit_code", "signal", "status", "rank"))
+    fixed = {
+        "attempt": 0,
+        "time": AT,
+        "node": "n1",
+        "silent": False,
+        "ttr_s": None,
+        "unsaved_s": 0.0,
+        "fallback_step": None,
+        "resume_evidence": "unknown",
+    }
+    return FailureAccount(**{**fixed, **known, **facts})
+
+
+def line(
+    text: str, time: float = AT, rank: int = 0, source: str = "stderr", node: str = "n1"
+) -> EvidenceLine:
+    return EvidenceLine(time=time, rank=rank, writer="w", seq=0, node=node, source=source, text=text)
+
+
+FACTS = {
+    "an exception": ({"exception": "KeyError", "message": "KeyError: 'x'", "rank": 3}, "user_code", "likely"),
+    "an exception of the tables": (
+        {
+            "exception": "OutOfMemoryError",
+            "message": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+        },
+        "gpu_oom",
+        "certain",
+    ),
+    "SIGKILL": ({"signal": 9, "rank": 1}, "host_oom", "likely"),
+    "a shell's SIGKILL": ({"exit_code": 137}, "host_oom", "likely"),
+    "SIGSEGV": ({"signal": 11}, "native_crash", "likely"),
+    "SIGTERM": ({"signal": 15}, "external_stop", "likely"),
+    "a bare exit code": ({"exit_code": 1}, "unknown", "unknown"),
+    "preempted": ({"status": "preempted"}, "preempted", "certain"),
+    "time limit": ({"status": "timed_out"}, "time_limit", "certain"),
+    "cancelled": ({"status": "cancelled"}, "user_cancelled", "certain"),
+    "silence": ({"silent": True}, "unknown", "unknown"),
+    "nothing": ({}, "unknown", "unknown"),
+}
+
+
+@pytest.mark.parametrize(("facts", "failure_class", "confidence"), FACTS.values(), ids=FACTS.keys())
+def test_how_it_ended_tells_what_it_can_and_no_more(facts, failure_class, confidence):
+    found = diagnose(failed(**facts), [])
+    assert (found.failure_class, found.confidence) == (failure_class, confidence)
+
+
+def test_a_line_of_the_kernel_makes_a_kill_certain():
+    kernel = line("Out of memory: Killed process 12 (python)", source="kernel", rank=-1, time=AT - 1)
+    found = diagnose(failed(signal=9, rank=1), [kernel])
+    assert (found.failure_class, found.confidence, found.rank) == ("host_oom", "certain", 1)
+
+
+def test_the_rank_that_failed_first_is_the_one_to_look_at():
+    lost = line("RuntimeError: Connection closed by peer", time=AT + 1, rank=0)
+    cause = line("KeyError: 'x'", time=AT - 2, rank=5, node="n2")
+    found = diagnose(
+        failed(exception="RuntimeError", message="Connection closed by peer", rank=0), [cause, lost]
+    )
+    assert (found.failure_class, found.role, found.rank, found.node) == ("user_code", "root", 5, "n2")
+
+
+def test_warnings_beside_an_unknown_end_do_not_make_it_no_failure():
+    warning = line("W0306 14:40:15.9 1 x.py] out of resource: shared memory")
+    assert diagnose(failed(exit_code=1), [warning]).failure_class == "unknown"
+
+
+def test_evidence_carries_the_times_that_were_reported():
+    found = diagnose(failed(exit_code=1), [line("10:00:00 KeyError: 'x'", time=AT - 5)])
+    assert found.evidence[0].time == AT - 5
