@@ -217,6 +217,54 @@ def test_what_is_open_at_the_end_of_the_interpreter_leaves_a_readable_journal(st
     assert sorted(event.seq for event in events) == list(range(len(events)))
 
 
+MISPLACED = """
+recorder = Recorder.from_env()
+for _ in recorder.batches(range(3)):
+    pass
+recorder.close()
+"""
+
+
+@pytest.mark.parametrize("place", ["/proc/nope", "/dev/null", "/dev/null/deeper", "file"])
+def test_a_journal_directory_that_takes_no_file_is_replaced_by_a_temporary_one(
+    start, events_in, tmp_path, place
+):
+    """Also without a launcher: one warning names it, and the events are there."""
+    (tmp_path / "file").touch()
+    (tmp_path / "tmp").mkdir()
+    wanted = place if place.startswith("/") else str(tmp_path / place)
+    child = start(HEAD + MISPLACED, ETT_JOURNAL_DIR=wanted, TMPDIR=str(tmp_path / "tmp"))
+    status, out, errors = ends(child)
+    assert (status, out) == (0, "")
+    (directory,) = (tmp_path / "tmp").iterdir()
+    assert errors.startswith(f"ettwatch: journal directory {wanted} cannot be written (")
+    assert errors.endswith(f"); events go to {directory}\n")
+    assert errors.count("\n") == 1
+    assert events_in(directory)[-1].status == "succeeded"
+
+
+def test_where_no_directory_takes_a_file_training_goes_on(start):
+    """That is said once as well, and the loss at the end."""
+    nowhere = "import tempfile; tempfile.mkdtemp = lambda **_: (_ for _ in ()).throw(OSError(28, 'full'))\n"
+    status, _, errors = ends(start(HEAD + nowhere + MISPLACED, ETT_JOURNAL_DIR="/proc/nope"))
+    assert status == 0
+    first, *others = errors.splitlines()
+    assert first.endswith("nor can a temporary one (full); events wait in memory")
+    assert [text.rpartition(": ")[2] for text in others] == [
+        "No such file or directory; training goes on, events wait in memory",
+        "the last events could not be written",
+    ]
+
+
+def test_sizes_of_journals_that_cannot_be_used_are_told_once(start, events_in, tmp_path):
+    """The usual ones are used, and the job goes on."""
+    status, _, errors = ends(start(HEAD + MISPLACED, ETT_JOURNAL_MAX_BYTES="2G"))
+    assert status == 0
+    assert errors.startswith("ettwatch: ETT_JOURNAL_MAX_BYTES='2G': that is not a whole number of bytes;")
+    assert errors.count("\n") == 1
+    assert events_in(tmp_path / "journal")[-1].status == "succeeded"
+
+
 def test_the_package_imports_without_torch():
     """A trainer host needs msgspec only."""
     import subprocess  # noqa: PLC0415 - used here only

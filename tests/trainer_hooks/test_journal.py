@@ -7,24 +7,28 @@ import os
 import random
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from ett_core.events import Counters, Decision, Heartbeat, decode
+from ett_core.accounting import JobFold
+from ett_core.events import Counters, Decision, Failure, Heartbeat, decode
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.parts import Sizes, first_part, last_part, pid_of
+from ett_trainer_hooks.segments import acknowledge, journals_in
 
+KILLS = 200 if os.environ.get("ETT_FULL") == "1" else 8
 WRITER = """
-import sys
 from ett_trainer_hooks import Recorder
 recorder = Recorder.from_env()
-number = 0
-while True:
-    with recorder.phase("step" + "x" * 200, step=number):
-        number += 1
+for number in recorder.batches(range(10**9)):
+    with recorder.checkpoint(number + 1):
+        pass
+    recorder.durable(number + 1)
     print(number, flush=True)
 """
 
@@ -42,6 +46,10 @@ with recorder.phase("model_init"):
     _, status = os.waitpid(pid, 0)
 recorder.close("succeeded" if status == 0 else "failed")
 """
+
+
+def whole_lines(path):
+    return path.read_bytes().rpartition(b"\n")[0].splitlines()
 
 
 @pytest.fixture
@@ -62,18 +70,29 @@ def journal(tmp_path):
         each.close(0.1)
 
 
-def test_whole_lines_survive_sigkill_at_any_moment(start, events_in, tmp_path):
-    """Every phase that had ended when the process was killed is in the journal, in order."""
-    for _ in range(8):
-        child = start(WRITER)
-        rounds = random.Random().randrange(1, 40)
-        told = [int(child.stdout.readline()) for _ in range(rounds)]
-        child.send_signal(signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
-        (path,) = (tmp_path / "journal").glob(f"*-{child.pid}.jsonl")
-        events = events_in(path)
-        assert [event.seq for event in events] == list(range(len(events)))
-        assert sum(event.kind == "phase_end" for event in events) >= told[-1]
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_whole_lines_survive_sigkill_at_any_moment(start, tmp_path, kill):
+    """What was told when a call returned is in the journal, in order, and is accounted for to the second.
+
+    Half of the journals are in parts of 5 kB. The moment is random; `ETT_FULL=1` takes 200 of them.
+    """
+    child = start(WRITER, ETT_JOURNAL_PART_BYTES="5000" if kill % 2 else "")
+    saved = int(child.stdout.readline())
+    pause_s = random.Random().uniform(0.0, 0.25)
+    threading.Timer(pause_s, child.kill).start()
+    for line in child.stdout:
+        saved = int(line) if line.endswith(b"\n") else saved
+    assert child.wait() == -signal.SIGKILL
+    paths = sorted((tmp_path / "journal").glob("*.jsonl"))
+    assert {pid_of(path) for path in paths} == {child.pid}
+    events = [decode(line) for path in paths for line in whole_lines(path)]
+    assert [event.seq for event in events] == list(range(len(events)))
+    assert max(event.step for event in events if event.kind == "checkpoint_durable") >= saved + 1
+    fold = JobFold("job")
+    fold.add(events)
+    account = fold.account(events[-1].time + 1000.0)
+    assert sum(account.components.values()) == pytest.approx(account.wall_s, abs=1e-6)
+    assert account.step >= saved
 
 
 def test_a_full_disk_costs_events_and_nothing_else(journal):
@@ -103,6 +122,140 @@ def test_lines_are_whole_and_in_order_when_the_disk_takes_them_by_pieces(journal
     assert slow.flush(30.0)
     events = [decode(line) for line in (tmp_path / "w-1.jsonl").read_bytes().splitlines()]
     assert [event.what for event in events] == [f"decision {number}" for number in range(30)]
+
+
+def weigh(kind, what=""):
+    """A decision (light) or a failure (weighty) that says `what`."""
+    return (Failure, {"message": what}) if kind == "failure" else (Decision, {"what": what})
+
+
+def test_a_journal_goes_on_in_parts_that_read_as_one(journal, tmp_path):
+    """Parts sort in the order of writing, end in whole lines, and belong to the same process."""
+    parted, _ = journal(tmp_path / "w-77.jsonl", sizes=Sizes(part_bytes=1000, max_bytes=10**6))
+    for number in range(100):
+        parted.put(Decision, 1e9 + number, urgent=True, what=f"decision {number}")
+    assert parted.close()
+    paths = journals_in(tmp_path)
+    assert len(paths) > 5
+    assert [path.name for path in paths[:2]] == ["w-77.jsonl", "w-77.part000001.jsonl"]
+    assert {pid_of(path) for path in paths} == {77}
+    assert {first_part(path) for path in paths} == {tmp_path / "w-77.jsonl"}
+    assert last_part(paths[0]) == paths[-1]
+    assert all(1000 <= path.stat().st_size < 1300 for path in paths[:-1])
+    events = [decode(line) for path in paths for line in path.read_bytes().splitlines()]
+    assert [event.seq for event in events] == list(range(100))
+
+
+def test_a_journal_never_outgrows_its_bound_and_tells_what_that_cost(journal, tmp_path):
+    """The first part stays, weighty lines of removed ones are kept, lost lines are counted and said once."""
+    bounded, warnings = journal(sizes=Sizes(part_bytes=4000, max_bytes=16_000))
+    for number in range(400):
+        kind, fields = weigh("failure" if number % 50 == 49 else "decision", f"number {number}")
+        bounded.put(kind, 1e9 + number, urgent=True, **fields)
+        assert bounded.flush(30.0)
+        assert sum(path.stat().st_size for path in journals_in(tmp_path)) < 16_000 + 1000
+    assert bounded.close()
+    events = [decode(line) for path in journals_in(tmp_path) for line in path.read_bytes().splitlines()]
+    assert events[0].seq == 0
+    said = [event.message for event in events if event.kind == "failure"]
+    assert sorted(said) == sorted(f"number {number}" for number in range(49, 400, 50))
+    missing = max(event.seq for event in events) + 1 - len(events)
+    told = [event for event in events if event.kind == "counters"][-1]
+    assert told.values["hooks.dropped_events"] == bounded.dropped == missing > 100
+    assert [text for text in warnings if "as large as it may grow" in text] == warnings
+
+
+def test_parts_that_every_exporter_holds_go_first_and_cost_nothing(journal, tmp_path):
+    """What is acknowledged is no loss."""
+    bounded, warnings = journal(sizes=Sizes(part_bytes=2000, max_bytes=8000))
+    for number in range(400):
+        bounded.put(Decision, 1e9 + number, urgent=True, what=f"number {number}")
+        assert bounded.flush(30.0)
+        for path in journals_in(tmp_path)[1:-1]:
+            acknowledge(path, "http://exporter", path.stat().st_size)
+    assert bounded.close()
+    assert (bounded.dropped, warnings) == (0, [])
+    assert sum(path.stat().st_size for path in journals_in(tmp_path)) < 8000 + 1000
+    left = {path.name for path in tmp_path.iterdir()}
+    assert {name.removesuffix(".acked") for name in left} <= left
+
+
+def test_what_weighs_most_is_brought_to_the_disk_by_another_thread(journal, eventually):
+    """Starts, ends, failures and durable checkpoints; with the name of the file; and nobody waits for it."""
+    synced, hanging = [], threading.Event()
+
+    def sync(descriptor):
+        synced.append((os.fstat(descriptor).st_ino, threading.current_thread().name))
+        hanging.wait(60.0)
+
+    careful, _ = journal(sync=sync)
+    careful.put(Decision, 1e9, urgent=True, what="w")
+    assert synced == []
+    careful.put(Failure, 1e9, urgent=True, message="m")
+    eventually(lambda: synced)
+    began_s = time.monotonic()
+    for _ in range(100):
+        careful.put(Failure, 1e9, urgent=True, message="m")
+    assert careful.path.read_bytes().count(b"\n") == 102
+    assert time.monotonic() - began_s < 5.0
+    hanging.set()
+    file, directory = careful.path.stat().st_ino, careful.path.parent.stat().st_ino
+    eventually(lambda: len(synced) >= 3)
+    assert {inode for inode, _ in synced} == {file, directory}
+    assert {name for _, name in synced} == {"ett-sync"}
+
+
+def test_a_disk_that_confirms_nothing_is_said_once(journal):
+    """The events are with the operating system all the same; a pipe or device has no disk to reach."""
+
+    def refuse(_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    doubtful, warnings = journal(sync=refuse)
+    for _ in range(3):
+        doubtful.put(Failure, 1e9, urgent=True, message="m")
+    assert doubtful.close()
+    assert warnings == [f"{doubtful.path}: the disk does not confirm what was written (Input/output error)"]
+    silent, nothing = journal(Path("/dev/null"))
+    silent.put(Failure, 1e9, urgent=True, message="m")
+    assert silent.close()
+    assert nothing == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("limit", 0), ("heartbeat_s", -1.0), ("retry_s", float("nan"))],
+)
+def test_a_wrong_setting_of_a_journal_is_refused_by_name(tmp_path, setting, value):
+    """At construction."""
+    with pytest.raises(ValueError, match=setting):
+        Journal(tmp_path / "w", Identity(job_id="j", writer="w"), clock=Clock(), **{setting: value})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named"),
+    [({"part_bytes": 0}, "part_bytes"), ({"part_bytes": 100, "max_bytes": 399}, "max_bytes")],
+)
+def test_sizes_that_cannot_be_kept_are_refused_by_name(sizes, named):
+    """A journal has room for its first part, its current one and two between."""
+    with pytest.raises(ValueError, match=named):
+        Sizes(**sizes)
+
+
+def test_sizes_come_from_the_environment_and_wrong_ones_are_told_and_left_out():
+    """The job goes on with the usual ones."""
+    said = []
+    part, most = "ETT_JOURNAL_PART_BYTES", "ETT_JOURNAL_MAX_BYTES"
+    assert Sizes.from_env({}, said.append) == Sizes()
+    assert Sizes.from_env({part: "1000", most: "9000"}, said.append) == Sizes(part_bytes=1000, max_bytes=9000)
+    assert Sizes.from_env({most: "9000"}, said.append) == Sizes(part_bytes=2250, max_bytes=9000)
+    assert said == []
+    for wrong in ({part: "64M"}, {most: "0"}, {part: "-1"}, {part: "10", most: "30"}):
+        assert Sizes.from_env(wrong, said.append) == Sizes()
+    assert (
+        said[0] == f"{part}='64M': that is not a whole number of bytes; the usual sizes of journals are used"
+    )
+    assert len(said) == 4
 
 
 def test_nobody_waits_for_a_disk_that_hangs(journal):

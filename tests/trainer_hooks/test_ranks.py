@@ -34,6 +34,20 @@ sys.stdin.read() if sys.argv[1:] == ["stdin"] else time.sleep(60)
 """
 
 
+IN_PARTS = """
+import sys
+from ett_trainer_hooks import Recorder
+recorder = Recorder.from_env()
+for number in range(30):
+    with recorder.phase(f"phase {number}"):
+        pass
+if sys.argv[1] == "ended":
+    recorder.close()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
 def death(attempt=0):
     return Death(RankProcess(Path("j"), 1, attempt, 4711, 5), seen_at=1e9)
 
@@ -76,6 +90,21 @@ def test_a_killed_rank_is_seen_and_one_that_ended_is_not(start, tmp_path):
     assert (found.process.rank, found.process.pid, found.process.attempt) == (1, child.pid, 2)
     assert watch.look() == []
     alarm.close()
+
+
+@pytest.mark.parametrize("end", ["ended", "killed"])
+def test_a_journal_in_parts_is_one_rank(start, tmp_path, end):
+    """The first part tells who it is, the last one whether it has ended."""
+    watch = RankWatch(tmp_path / "journal", job_id="job", node=os.uname().nodename, now=lambda: 1e9)
+    child = start(IN_PARTS, end, RANK="1", ETT_JOURNAL_PART_BYTES="600")
+    child.stdout.readline()
+    assert watch.look() == []
+    assert [process.pid for process in watch.alive] == [child.pid]
+    assert len(list((tmp_path / "journal").glob("*.jsonl"))) > 10
+    child.kill()
+    child.wait()
+    assert [found.process.pid for found in watch.look()] == ([child.pid] if end == "killed" else [])
+    assert [process.pid for process in watch.departed] == [child.pid]
 
 
 def test_journals_of_earlier_runs_of_other_jobs_and_other_nodes_are_left_alone(start, tmp_path):

@@ -1,10 +1,11 @@
-"""The on-disk journal of one process: `<directory>/<writer>-<pid>.jsonl`, one event a line.
+"""The on-disk journal of one process, one event a line, in the files that `parts` names.
 
 Any thread, and a signal handler, may `put` events: that is one append to a re-entrant queue. One
 daemon thread gives them their sequence numbers, writes them with unbuffered appends and sends a
 heartbeat when nothing else was said. A slow disk delays that thread, never the trainer for more
 than a bounded moment; a full disk keeps lines in a bounded memory, then drops and counts. What
-the operating system has taken survives SIGKILL of the process. A forked child inherits a journal
+the operating system has taken survives SIGKILL of the process; the events that weigh most are
+brought to the disk itself by a second thread, right after they are written. A forked child inherits a journal
 that is closed, so that no two processes write under one name.
 """
 
@@ -17,14 +18,17 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from ett_core.events import Counters, Event, Heartbeat, decode, encode
+from ett_core.events import AnyEvent, Counters, Event, Heartbeat, decode, encode
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
+from ett_trainer_hooks.parts import WEIGHTY, PartFiles, Sizes
+from ett_trainer_hooks.syncing import Syncer
 
 BATCH_LINES = 1000
+SYNCED = frozenset(kind for kind in get_args(AnyEvent) if kind.kind in WEIGHTY)
 SETTLE_S = 0.05
 DISPENSABLE_SHARE = 0.8
 """Events that nobody waits for are dropped from this fill of the buffer on."""
@@ -42,9 +46,26 @@ class _Record(NamedTuple):
 class Journal:
     """Writes the events of one process; see the module for who may call what.
 
-    `identity` stamps the events put from now on and may be replaced (the launcher follows the
-    attempts of its job). `dropped` counts events that were lost to a full buffer or that no
-    reader would accept.
+    Attributes:
+        identity: stamps the events put from now on; may be replaced (the launcher follows the
+            attempts of its job).
+        dropped: events that were lost to a full buffer or a full journal, or that no reader would
+            accept.
+
+    Args:
+        path: where it begins; see `parts`.
+        identity: who speaks.
+        clock: wall and monotonic time.
+        guard: counts the faults and says them once.
+        sizes: bounds of what is on disk.
+        limit: events that may wait in memory; more are dropped.
+        heartbeat_s: seconds of silence after which a heartbeat is written.
+        retry_s: seconds between two tries of a disk that takes nothing.
+        write: takes a descriptor and bytes, as `os.write`.
+        sync: takes a descriptor, as `os.fsync`.
+
+    Raises:
+        ValueError: a setting is not above 0; the message names it.
     """
 
     def __init__(  # noqa: PLR0913 - the world is injected
@@ -54,11 +75,16 @@ class Journal:
         *,
         clock: Clock,
         guard: Guard | None = None,
+        sizes: Sizes | None = None,
         limit: int = 10_000,
         heartbeat_s: float = 10.0,
         retry_s: float = 0.5,
         write: Callable[[int, bytes], int] = os.write,
+        sync: Callable[[int], object] = os.fsync,
     ) -> None:
+        for name, value in (("limit", limit), ("heartbeat_s", heartbeat_s), ("retry_s", retry_s)):
+            if not value > 0:
+                raise ValueError(f"{name}={value!r} is not above 0")
         self.path = path
         self.identity = identity
         self.dropped = 0
@@ -67,12 +93,14 @@ class Journal:
         self._limit = limit
         self._heartbeat_s = heartbeat_s
         self._retry_s = retry_s
-        self._write = write
+        self._files = PartFiles(path, sizes or Sizes(), write)
+        self._syncer = Syncer(sync, lambda text: self._guard.say_once("sync", f"{path}: {text}"))
+        self._unsynced = False
+        self._named = False
         self._queue: SimpleQueue[_Record | threading.Lock | None] = SimpleQueue()
         self._seq = 0
         self._rest = b""
         self._marks: list[threading.Lock] = []
-        self._fd: int | None = None
         self._open = True
         self._stopping = False
         self._lagging = False
@@ -123,13 +151,13 @@ class Journal:
         if not self._open:
             return True
         if self.dropped:
-            lost = {"hooks.dropped_events": float(self.dropped)}
-            self._queue.put(_Record(Counters, self._clock.now(), self.identity, {"values": lost}))
+            self._queue.put(self._losses())
         written = self.flush(timeout_s)
         self._open = False
         self._stopping = True
         self._queue.put(None)
         self._thread.join(timeout_s if written else 0.0)
+        self._syncer.close(timeout_s if written else 0.0)
         if not written:
             self._guard.say_once("lost", f"{self.path}: the last events could not be written")
         return written
@@ -138,14 +166,12 @@ class Journal:
         """Forget everything: this is a forked child, and the parent is the writer."""
         self._open = False
         self._queue = SimpleQueue()
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        self._files.close()
 
     def _run(self) -> None:
         while not self._stopping:
             self._guard.call(self._round)
-        self._guard.call(self._shut)
+        self._guard.call(self._files.close)
 
     def _round(self) -> None:
         if self._rest and not self._push(b""):
@@ -181,6 +207,7 @@ class Journal:
             self.dropped += 1
             return b""
         self._seq += 1
+        self._unsynced = self._unsynced or record.kind in SYNCED
         return line
 
     def _encoded(self, record: _Record) -> bytes:
@@ -205,8 +232,7 @@ class Journal:
         self._rest += data
         try:
             while self._rest:
-                taken = self._write(self._descriptor(), self._rest)
-                self._rest = self._rest[taken:]
+                self._rest = self._rest[self._files.append(self._rest) :]
         except OSError as error:
             self._guard.say_once(
                 "disk", f"{self.path}: {error.strerror}; training goes on, events wait in memory"
@@ -215,18 +241,26 @@ class Journal:
         self._lagging = False
         while self._marks:
             self._marks.pop().release()
+        self._guard.call(self._settle)
         return True
 
-    def _descriptor(self) -> int:
-        if self._fd is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        return self._fd
+    def _settle(self) -> None:
+        """Everything is written: bring to the disk what weighs most; go on in the next part in time."""
+        if self._unsynced:
+            self._syncer.request(self._files.descriptor, None if self._named else self.path.parent)
+            self._unsynced, self._named = False, True
+        lost = self._files.lost_lines
+        if kept := self._files.turn():
+            self._unsynced = True
+            self._push(kept)
+        if new := self._files.lost_lines - lost:
+            self.dropped += new
+            self._queue.put(self._losses())
+            self._guard.say_once("room", f"{self.path}: as large as it may grow; old parts of it are removed")
 
-    def _shut(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+    def _losses(self) -> _Record:
+        lost = {"hooks.dropped_events": float(self.dropped)}
+        return _Record(Counters, self._clock.now(), self.identity, {"values": lost})
 
 
 class NullJournal:
@@ -245,21 +279,6 @@ class NullJournal:
     def close(self, timeout_s: float = 1.0) -> bool:  # noqa: ARG002 - the same call as on a journal
         """Nothing is open."""
         return True
-
-
-def journal_path(directory: Path, writer: str, pid: int) -> Path:
-    """Where a process keeps its journal; the name tells the launcher whom to watch."""
-    return directory / f"{writer}-{pid}.jsonl"
-
-
-def pid_of(path: Path) -> int | None:
-    """The process that writes a journal, from its file name.
-
-    >>> pid_of(Path("/run/journal/00ff00ff00ff00ff-4711.jsonl"))
-    4711
-    """
-    _, _, digits = path.stem.rpartition("-")
-    return int(digits) if digits.isdecimal() else None
 
 
 def _abandon_all() -> None:

@@ -33,8 +33,9 @@ from ett_trainer_hooks.identity import (
     label_variable,
     sanitised_job_id,
 )
-from ett_trainer_hooks.journal import Journal, journal_path
+from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.output import Listener
+from ett_trainer_hooks.parts import journal_path
 from ett_trainer_hooks.place import writable_place
 from ett_trainer_hooks.ranks import Alarm, RankWatch
 from ett_trainer_hooks.shipper import Shipper

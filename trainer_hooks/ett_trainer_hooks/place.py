@@ -1,14 +1,22 @@
 """Where the events of a job can be kept: the directory that was asked for, else a temporary one.
 
-Called once by a launcher, before the command starts. It writes and removes one small file.
+Called once by a launcher, before the command starts, and once by each process that keeps a journal.
+It writes and removes one small file.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+
+from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.identity import Identity
+from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.parts import Sizes, journal_path
 
 
 def fresh_directory() -> Path:
@@ -21,11 +29,16 @@ def fresh_directory() -> Path:
 
 
 def writable_place(
-    wanted: Path, say: Callable[[str], object], temporary: Callable[[], Path] = fresh_directory
+    wanted: Path,
+    say: Callable[[str], object],
+    temporary: Callable[[], Path] = fresh_directory,
+    *,
+    without: str = "the command runs unobserved",
 ) -> Path | None:
     """The absolute path of `wanted`, made if need be; where it takes no file, that of a temporary directory.
 
-    None where no directory takes a file. Whatever is not as `wanted` is told to `say`.
+    None where no directory takes a file; `without` says what that means. Whatever is not as `wanted` is
+    told to `say`.
     """
     try:
         return _checked(wanted)
@@ -34,10 +47,19 @@ def writable_place(
     try:
         place = _checked(temporary())
     except OSError as error:
-        say(f"{problem}, nor can a temporary one ({_reason(error)}); the command runs unobserved")
+        say(f"{problem}, nor can a temporary one ({_reason(error)}); {without}")
         return None
     say(f"{problem}; events go to {place}")
     return place
+
+
+def journal_of(environ: Mapping[str, str], identity: Identity, clock: Clock, guard: Guard) -> Journal:
+    """The journal of this process, in `ETT_JOURNAL_DIR` or, with one warning, where a file can be written."""
+    wanted = Path(environ["ETT_JOURNAL_DIR"])
+    place = writable_place(wanted, partial(guard.say_once, "place"), without="events wait in memory")
+    path = journal_path(place or wanted, identity.writer, os.getpid())
+    sizes = Sizes.from_env(environ, partial(guard.say_once, "sizes"))
+    return Journal(path, identity, clock=clock, guard=guard, sizes=sizes)
 
 
 def _checked(directory: Path) -> Path:

@@ -20,7 +20,7 @@ import msgspec
 from ett_core.events import AttemptEnd, AttemptStart, decode
 from ett_trainer_hooks.elastic import ERROR_FILE
 from ett_trainer_hooks.identity import start_ticks
-from ett_trainer_hooks.journal import pid_of
+from ett_trainer_hooks.parts import first_part, last_part, pid_of
 from ett_trainer_hooks.procfs import (
     Process,
     environment,
@@ -140,7 +140,7 @@ class RankWatch:
 
         `told` holds the pids whose exit somebody else has told; `at_end` where the command is over.
         """
-        for journal in journals_in(self._directory):
+        for journal in {first_part(path) for path in journals_in(self._directory)}:
             if not {journal} & (self._settled | self._alive.keys() | self._unseen.keys()):
                 self._meet(journal)
         self.departed = [process for process in self.alive if not self._is_alive(process)]
@@ -235,9 +235,9 @@ def _local_rank(environ: Mapping[str, str]) -> int | None:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file; 0 where it is gone."""
+    """Bytes of the last part of a journal; 0 where it is gone."""
     try:
-        return path.stat().st_size
+        return last_part(path).stat().st_size
     except OSError:
         return 0
 
@@ -256,7 +256,7 @@ def first_event(journal: Path) -> AttemptStart | None:
 def has_ended(journal: Path) -> bool:
     """The writer of a journal said that its attempt was over."""
     try:
-        with journal.open("rb") as file:
+        with last_part(journal).open("rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - LAST_LINES_BYTES, 0))
             return any(_is_end(line) for line in file.read().splitlines())
     except OSError:

@@ -14,7 +14,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ett_core import events
@@ -26,8 +25,9 @@ from ett_trainer_hooks.facts import MESSAGE_LIMIT, FactRecorder
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
-from ett_trainer_hooks.journal import Journal, NullJournal, journal_path
+from ett_trainer_hooks.journal import Journal, NullJournal
 from ett_trainer_hooks.leaving import askers, exit_in_flight, is_left_on_purpose
+from ett_trainer_hooks.place import journal_of
 from ett_trainer_hooks.spans import PhaseSpan, SaveSpan, describe
 from ett_trainer_hooks.steps import StepMeter
 from ett_trainer_hooks.versions import installed_versions
@@ -115,8 +115,7 @@ class Recorder(FactRecorder):
             guard.say_once("setting", f"{error}; the hooks are off, the job goes on")
             return None
         clock = Clock()
-        path = journal_path(Path(environ["ETT_JOURNAL_DIR"]), identity.writer, os.getpid())
-        journal = Journal(path, identity, clock=clock, guard=guard)
+        journal = journal_of(environ, identity, clock, guard)
         recorder = cls(
             identity=identity, journal=journal, clock=clock, report_every_s=report_every_s, guard=guard
         )

@@ -6,9 +6,7 @@ turns out to be no rank leaves no trace.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
@@ -17,7 +15,7 @@ from ett_trainer_hooks import crash
 from ett_trainer_hooks.auto.held import HeldJournal
 from ett_trainer_hooks.guard import hook
 from ett_trainer_hooks.identity import Identity, identity_from_env
-from ett_trainer_hooks.journal import Journal, journal_path
+from ett_trainer_hooks.place import journal_of
 from ett_trainer_hooks.recorder import OTHERS_REPORT_EVERY_S, Recorder, exit_code_of
 from ett_trainer_hooks.spans import PhaseSpan
 from ett_trainer_hooks.versions import installed_versions
@@ -55,8 +53,7 @@ class AutomaticRecorder(Recorder):
         self.identity = who
         if who.rank != 0:
             self._every_s = max(self._every_s, OTHERS_REPORT_EVERY_S)
-        path = journal_path(Path(environ["ETT_JOURNAL_DIR"]), who.writer, os.getpid())
-        journal = Journal(path, who, clock=self._clock, guard=self.guard)
+        journal = journal_of(environ, who, self._clock, self.guard)
         self._journal = journal
         self.start(versions=installed_versions())
         self._held.pour(journal)
