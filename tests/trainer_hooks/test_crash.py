@@ -67,6 +67,22 @@ signal.signal(signal.SIGTERM, leave)
     assert (end.kind, end.status) == ("attempt_end", "preempted")
 
 
+def test_a_handler_that_calls_ours_decides_how_the_program_ends(start, events_in, tmp_path):
+    """As trainers do that keep what they find: the signal is told, the program goes on to its own end."""
+    around = """
+ours = signal.getsignal(signal.SIGTERM)
+signal.signal(signal.SIGTERM, lambda number, frame: ours(number, frame))
+os.kill(os.getpid(), signal.SIGTERM)
+recorder.close("preempted")
+print("saved")
+"""
+    status, out, _ = ends(start(HEAD + "recorder = Recorder.from_env()\n" + around))
+    assert (status, out) == (0, "saved\n")
+    *_, failure, end = events_in(tmp_path / "journal")
+    assert failure.signal == signal.SIGTERM
+    assert (end.kind, end.status) == ("attempt_end", "preempted")
+
+
 def test_an_interrupt_from_the_keyboard_is_a_cancellation(start, events_in, tmp_path):
     """Nobody failed where a person stopped the job."""
     child = start(HEAD + TRAIN.format(then="time.sleep(60)"))

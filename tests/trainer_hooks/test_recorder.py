@@ -335,6 +335,28 @@ def test_a_phase_on_another_track_takes_nothing_from_a_step(bench, hands):
     assert b.of("phase_begin")[0].track == "saver"
 
 
+def test_a_phase_told_afterwards_takes_nothing_from_a_step(bench, hands):
+    """It lies where it was, after the report of the steps before it."""
+    b = bench(report_every_s=1000.0)
+    b.recorder.first_batch()
+    b.recorder.step_done()
+    hands.move(2.0)
+    b.recorder.step_done()
+    hands.move(3.0)
+    b.recorder.past_phase("checkpoint", hands.now_s - 2.5, hands.now_s)
+    hands.move(1.0)
+    b.recorder.step_done()
+    b.recorder.flush()
+    progress = b.of("progress")
+    assert [(each.steps, each.step_seconds) for each in progress[1:]] == [
+        (1, lasting(2.0)),
+        (1, lasting(1.5)),
+    ]
+    (begin,), (end,) = b.of("phase_begin"), b.of("phase_end")
+    assert (begin.phase, end.time - begin.time) == ("checkpoint", 2.5)
+    assert progress[1].time < begin.time < end.time < progress[2].time
+
+
 def test_the_end_is_told_once(bench):
     """Only the first status counts."""
     b = bench()

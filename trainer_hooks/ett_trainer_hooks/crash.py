@@ -70,14 +70,16 @@ def chained_sigterm(
 ) -> Callable[[int, FrameType | None], None]:
     """A handler that tells `recorder`, then does what `before` does.
 
-    Where the program has a handler of its own, the end of the attempt is left to the program: it
-    may save a checkpoint first, or carry on.
+    Where the program has a handler of its own, one from before or one that calls this one, the end
+    of the attempt is left to the program: it may save a checkpoint first, or carry on.
     """
 
     def told(number: int, frame: FrameType | None) -> None:
         recorder.failure(message=f"received {signal.Signals(number).name}", signal=number)
         if callable(before):
             before(number, frame)
+            return
+        if signal.getsignal(number) is not told:
             return
         if (say := _at_death.get(recorder)) is not None:
             recorder.guard.call(say)

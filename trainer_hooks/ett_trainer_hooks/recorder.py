@@ -75,6 +75,8 @@ class Recorder(FactRecorder):
         if not report_every_s > 0:
             raise ValueError(f"report_every_s={report_every_s!r} is not above 0 seconds")
         super().__init__(identity, journal, clock or Clock(), guard or Guard())
+        self.monotonic = self._clock.monotonic
+        """Seconds of the clock that phases told afterwards are measured with."""
         self._every_s = report_every_s if identity.rank == 0 else max(report_every_s, OTHERS_REPORT_EVERY_S)
         self._meter = StepMeter()
         self._resumed_step: int | None = None
@@ -179,6 +181,14 @@ class Recorder(FactRecorder):
             training = threading.get_ident()
             self._compile_watch = watch or CompileWatch(self, thread=lambda: training)
             self._compile_watch.follow()
+
+    @hook
+    def past_phase(self, name: str, began_s: float, ended_s: float) -> None:
+        """What the training thread did between two monotonic moments, after its last step, has a name."""
+        self._report()
+        self._tell(name, began_s, ended_s)
+        if self._main_depth == 0:
+            self._meter.away(ended_s - began_s)
 
     @hook
     def resumed(self, step: int) -> None:
@@ -378,6 +388,11 @@ class Recorder(FactRecorder):
             error=None if error is None else describe(error),
         )
         return now_s - began_s
+
+    def _tell(self, name: str, began_s: float, ended_s: float) -> None:
+        began, ended = self._clock.wall_at(began_s), self._clock.wall_at(ended_s)
+        self._emit(events.PhaseBegin, at=began, phase=name, track=MAIN_TRACK)
+        self._emit(events.PhaseEnd, at=ended, phase=name, track=MAIN_TRACK)
 
     @hook
     def _step_begun(self, now_s: float, batch: T, count: Callable[[T], float] | None) -> None:

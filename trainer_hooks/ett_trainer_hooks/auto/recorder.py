@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ett_core import events
 from ett_trainer_hooks import crash
 from ett_trainer_hooks.auto.held import HeldJournal
 from ett_trainer_hooks.guard import hook
@@ -29,7 +28,6 @@ class AutomaticRecorder(Recorder):
     def __init__(self) -> None:
         self._held = HeldJournal()
         super().__init__(identity=Identity(job_id="-", writer="-"), journal=self._held)
-        self.monotonic = self._clock.monotonic
         self.declared = False
         self.failed = False
         self.away_s = 0.0
@@ -115,11 +113,6 @@ class AutomaticRecorder(Recorder):
             super().leave()
         else:
             self.flush()
-
-    def _tell(self, name: str, began_s: float, ended_s: float) -> None:
-        began, ended = self._clock.wall_at(began_s), self._clock.wall_at(ended_s)
-        self._emit(events.PhaseBegin, at=began, phase=name, track="main")
-        self._emit(events.PhaseEnd, at=ended, phase=name, track="main")
 
     def _phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float:
         seconds = super()._phase_ended(span, began_s, error)
