@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -17,9 +18,10 @@ COMMANDS = {
     "ship": "send the journals of a directory to an exporter",
     "account": "print where the time of recorded jobs went",
     "diagnose": "say why a job ended, from its logs",
+    "import": "turn logs of jobs that were never instrumented into events",
     "interval": "compute the checkpoint interval that wastes least",
 }
-"""Subcommand to the sentence that `ett --help` shows; the module is `ett_cli.commands.<name>`."""
+"""Subcommand to the sentence that `ett --help` shows."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,12 +47,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(name: str, words: Sequence[str]) -> int:
-    command = importlib.import_module(f"ett_cli.commands.{name}")
+    command = importlib.import_module(module_of(name))
     parser = argparse.ArgumentParser(prog=f"ett {name}", description=COMMANDS[name])
     command.add_arguments(parser)
     status: int = command.run(parser.parse_args(words))
     sys.stdout.flush()
     return status
+
+
+def module_of(name: str) -> str:
+    """The module of a subcommand.
+
+    >>> module_of("run"), module_of("import")
+    ('ett_cli.commands.run', 'ett_cli.commands.import_')
+    """
+    return f"ett_cli.commands.{name}_" if keyword.iskeyword(name) else f"ett_cli.commands.{name}"
 
 
 def _parser() -> argparse.ArgumentParser:

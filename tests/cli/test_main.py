@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from ett_cli.main import COMMANDS, main
+from ett_cli.main import COMMANDS, main, module_of
 
 
 def test_the_names_of_the_commands_are_frozen():
@@ -16,13 +16,14 @@ def test_the_names_of_the_commands_are_frozen():
         "ship",
         "account",
         "diagnose",
+        "import",
         "interval",
     ]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_can_be_loaded_and_explains_itself(name, capsys):
-    importlib.import_module(f"ett_cli.commands.{name}")
+    importlib.import_module(module_of(name))
     with pytest.raises(SystemExit) as stop:
         main([name, "--help"])
     assert stop.value.code == 0
