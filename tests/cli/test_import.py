@@ -6,6 +6,7 @@ import argparse
 import datetime as dt
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -157,14 +158,14 @@ def test_a_longer_table_keeps_the_numbers_of_the_events_that_a_shorter_one_told(
 
 
 def test_attempts_of_philly_lack_ends_or_starts_and_nothing_is_made_up(accounts):
-    """What has no end counts no time; what follows it does not claim that the hardware was new."""
+    """What became of an attempt without an end nobody knows, up to the next one."""
     jobs, said = accounts(DATA / "philly_bad_rows.json")
     whole = jobs["philly-application_1506638472019_14199"]
     assert whole["components"] == {"recover.queue": 7.0, "unobserved": 74.0 + 193_182.0}
     assert whole["state"] == "succeeded"
     torn = jobs["philly-application_1506638472019_16565"]
     assert (torn["state"], torn["attempts"], torn["failures"]) == ("succeeded", 4, 3)
-    assert torn["components"]["unobserved"] == 43.0
+    assert torn["components"] == {"recover.queue": 147.0, "unobserved": 231.0 + 43.0 + 48.0}
     assert torn["wall_s"] == at("2017-10-09T03:15:12") - at("2017-10-09T03:07:23")
     assert len(jobs) == 2
     assert "philly_bad_rows.json:4: it has no attempt that could be used" in said
@@ -349,6 +350,31 @@ def test_a_log_that_gives_nothing_is_told_with_status_one(content, said, tmp_pat
 def test_a_directory_that_cannot_be_written_is_told(capsys):
     assert main(["import", str(DATA / "sacct.txt"), "--out", "/proc/nope/x"]) == 1
     assert "ett import: /proc/nope" in capsys.readouterr().err
+
+
+def test_a_device_is_written_to_and_not_replaced():
+    """`--out /dev/null` leaves the device as it is."""
+    assert main(["import", str(DATA / "sacct.txt"), "--out", "/dev/null"]) == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path):
+    """It is written beside its place and renamed."""
+    out = tmp_path / "events.jsonl"
+    out.write_text("old")
+    assert main(["import", str(DATA / "sacct.txt"), "--timezone", "UTC", "--out", str(out)]) == 0
+    assert len(out.read_bytes().splitlines()) == 34
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_every_option_and_format_stands_in_the_documents(capsys):
+    """docs/import.md names them all."""
+    text = (Path(__file__).parents[2] / "docs" / "import.md").read_text()
+    with pytest.raises(SystemExit):
+        main(["import", "--help"])
+    options = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help"}
+    assert options
+    assert [word for word in [*options, *NAMES] if f"`{word}" not in text] == []
 
 
 def test_the_example_of_a_pipe_in_the_documents_works(tmp_path):

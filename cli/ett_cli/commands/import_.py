@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 AUTO = "auto"
 FORMATS = ("torchrun", "torchtitan", "sacct", "philly", "acme")
 STDIN = "-"
-SEND_FOR_S = 60.0
 EPILOG = """\
 What a log does not tell stays unobserved. Rows that cannot be used are told on standard error as
 FILE:LINE: REASON and stop nothing. Importing a log twice counts once. Exit status: 0 if there are
@@ -51,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--year", type=int, metavar="YEAR", help="of torchrun's lines, which name none (default: the latest)"
     )
+    parser.add_argument(
+        "--timeout-s",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="with --exporter: seconds to keep trying (default: %(default)g)",
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, metavar="FILE", help="write events there, not to standard output")
     where.add_argument("--exporter", metavar="URL", help="send events there")
@@ -66,7 +72,8 @@ def run(
     try:
         zone = _zone(arguments.timezone)
         latest = None if arguments.year is None else _end_of(arguments.year)
-        post = None if arguments.exporter is None else _poster(arguments.exporter)
+        if arguments.exporter is not None:
+            _check_exporter(arguments.exporter)
         if arguments.job_id is not None:
             _check_job_id(arguments.job_id)
     except ValueError as error:
@@ -82,7 +89,7 @@ def run(
             print(bad, file=sys.stderr)
     events = [event for _, part in parts for event in part.events]
     try:
-        sent = _deliver(events, arguments, post)
+        sent = _deliver(events, arguments)
     except OSError as error:
         return _complain(f"{error.filename or arguments.out}: {error.strerror}", 1)
     print(f"ett import: {summary(parts)}", file=sys.stderr)
@@ -154,9 +161,7 @@ def _files(path: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file() and not file.name.startswith("."))
 
 
-def _deliver(
-    events: Sequence[AnyEvent], arguments: argparse.Namespace, post: Callable[[bytes, float], object] | None
-) -> bool:
+def _deliver(events: Sequence[AnyEvent], arguments: argparse.Namespace) -> bool:
     """Print, write or send the events; whether all of them arrived.
 
     Raises:
@@ -164,12 +169,15 @@ def _deliver(
     """
     from ett_core.events import encode
 
+    if arguments.exporter is not None:
+        return not events or _send(events, arguments.exporter, arguments.timeout_s)
     lines = b"".join(encode(event) + b"\n" for event in events)
-    if post is not None:
-        return not events or _send(lines, arguments.exporter)
     if arguments.out is None:
         sys.stdout.buffer.write(lines)
         sys.stdout.flush()
+        return True
+    if arguments.out.exists() and not arguments.out.is_file():
+        arguments.out.write_bytes(lines)
         return True
     fresh = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
     fresh.write_bytes(lines)
@@ -177,21 +185,33 @@ def _deliver(
     return True
 
 
-def _send(lines: bytes, exporter_url: str) -> bool:
-    """Ship the lines as those of a journal."""
-    from ett_cli.commands.ship import report
+def _send(events: Iterable[AnyEvent], exporter_url: str, timeout_s: float) -> bool:
+    """Ship the events, those of each writer as a journal; whether all of them were taken."""
+    from ett_core.events import encode
     from ett_trainer_hooks.guard import Guard
     from ett_trainer_hooks.shipper import Shipper
     from ett_trainer_hooks.transport import exporter_address, poster
 
     address = exporter_address(exporter_url)
+    journals: dict[str, list[bytes]] = {}
+    for event in events:
+        journals.setdefault(event.writer, []).append(encode(event) + b"\n")
     with tempfile.TemporaryDirectory(prefix="ett-import-") as folder:
-        Path(folder, "import-0.jsonl").write_bytes(lines)
+        for writer, lines in journals.items():
+            Path(folder, f"{writer}-0.jsonl").write_bytes(b"".join(lines))
         stop = threading.Event()
         stop.set()
         shipper = Shipper(Path(folder), poster(exporter_url), address, guard=Guard(lambda _text: None))
-        shipper.run(stop, SEND_FOR_S)
-        return report(Path(folder), address, shipper) == 0
+        shipper.run(stop, timeout_s)
+        left = shipper.unsent_bytes()
+    tally = shipper.tally
+    known = f"{tally.known:,} of them known there already"
+    print(f"ett import: {tally.lines:,} events sent to {address}, {known}")
+    if tally.rejected:
+        _complain(f"{tally.rejected:,} events rejected, the first: {tally.first_reason}", 1)
+    if left:
+        _complain(f"{left:,} bytes not acknowledged; the last answer: {tally.last_answer}", 1)
+    return not left and not tally.rejected
 
 
 def _zone(name: str | None) -> dt.tzinfo | None:
@@ -216,10 +236,10 @@ def _end_of(year: int) -> float:
     return dt.datetime(year, 12, 31, tzinfo=dt.timezone.utc).timestamp()
 
 
-def _poster(url: str) -> Callable[[bytes, float], object]:
-    from ett_trainer_hooks.transport import poster
+def _check_exporter(url: str) -> None:
+    from ett_trainer_hooks.transport import exporter_address
 
-    return poster(url)
+    exporter_address(url)
 
 
 def _check_job_id(job_id: str) -> None:

@@ -59,7 +59,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 def events_of(job: Job, source: str) -> Iterator[AnyEvent]:
     """The events of a job that a log of the kind `source` tells, the same each time it is read."""
     writer = writer_of(source, job.job_id)
-    for place, run in enumerate(job.runs):
+    for place, run in enumerate(_until_the_next(job.runs)):
         is_last = place == len(job.runs) - 1
         for slot, kind, at, fields in _told(job, run, is_last=is_last):
             yield kind(
@@ -72,6 +72,16 @@ def events_of(job: Job, source: str) -> Iterator[AnyEvent]:
                 time=at,
                 **fields,
             )
+
+
+def _until_the_next(runs: Sequence[Run]) -> Iterator[Run]:
+    """The runs; where the end of one is unknown, all the time up to the next one is its (and unobserved)."""
+    for run, following in zip(runs, [*runs[1:], None], strict=True):
+        if run.ended_at is None and following is not None:
+            moments = (following.started_at, following.ended_at)
+            yield msgspec.structs.replace(run, alive_at=next(filter(None, moments), run.alive_at))
+        else:
+            yield run
 
 
 def _told(job: Job, run: Run, *, is_last: bool) -> Iterator[tuple[int, Any, float, dict[str, Any]]]:

@@ -160,6 +160,7 @@ class Process:
 
     def _first_batch(self, record: Record, moment: float) -> Iterator[AnyEvent]:
         self._has_begun = True
+        self._step_began = moment
         step = torchtitan_names.resumed_step(record.step, record.relative_step)
         yield self._event(events.FirstBatch, moment, step=step)
 
@@ -169,6 +170,7 @@ class Process:
             return
         if not self._has_begun:
             yield from self._first_batch(record, began)
+            self._step_began = None
         lasted = max(record.time - began - self._wait_s - self._phases_s, 0.0)
         yield self._event(
             events.Progress,
