@@ -211,3 +211,39 @@ def exporter() -> Iterator[Exporter]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture
+def ett_run(tmp_path: Path, trainer_env: dict[str, str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `ett run`; ends what is left of it with the test."""
+    started: list[subprocess.Popen[str]] = []
+    ours = ("ETT_JOB_ID", "ETT_JOURNAL_DIR", "PYTHONUNBUFFERED")
+    environ = {name: text for name, text in trainer_env.items() if name not in ours}
+
+    def begin(program, *arguments, options=(), **more):
+        path = tmp_path / f"train{len(started)}.py"
+        path.write_text(program)
+        words = [
+            str(Path(sys.executable).with_name("ett")),
+            "run",
+            "--job-id",
+            "job",
+            "--journal-dir",
+            str(tmp_path / "journal"),
+            *options,
+            "--",
+        ]
+        child = subprocess.Popen(
+            [*words, sys.executable, str(path), *arguments],
+            env=environ | more,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(child)
+        return child
+
+    yield begin
+    for child in started:
+        child.kill()
+        child.communicate()

@@ -6,8 +6,10 @@ import errno
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,33 +54,6 @@ for number in recorder.batches(range(200)):
 recorder.close()
 open(sys.argv[1], "w").write("finished")
 """
-
-
-@pytest.fixture
-def ett_run(tmp_path, trainer_env):
-    """Starts `ett run`; ends what is left of it with the test."""
-    started = []
-    ours = ("ETT_JOB_ID", "ETT_JOURNAL_DIR", "PYTHONUNBUFFERED")
-    environ = {name: text for name, text in trainer_env.items() if name not in ours}
-
-    def begin(program, *arguments, options=(), **more):
-        path = tmp_path / f"train{len(started)}.py"
-        path.write_text(program)
-        words = [ETT, "run", "--job-id", "job", "--journal-dir", str(tmp_path / "journal"), *options, "--"]
-        child = subprocess.Popen(
-            [*words, sys.executable, str(path), *arguments],
-            env=environ | more,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(child)
-        return child
-
-    yield begin
-    for child in started:
-        child.kill()
-        child.communicate()
 
 
 @pytest.fixture
@@ -471,3 +446,84 @@ def test_a_buffering_that_was_chosen_is_kept(tmp_path):
     settings = LaunchSettings(command=["true"], job_id="j", journal_dir=tmp_path)
     assert settings.environment({})["PYTHONUNBUFFERED"] == "1"
     assert settings.environment({"PYTHONUNBUFFERED": ""})["PYTHONUNBUFFERED"] == ""
+
+
+def test_what_a_dead_attempt_left_behind_is_shipped_by_the_next(ett_run, exporter, events_in, tmp_path):
+    """Launcher and rank were killed with no exporter there; the next start of the job sends everything."""
+    program = "import os; print('ready', flush=True); from ett_trainer_hooks import Recorder\n"
+    program += "recorder = Recorder.from_env(); recorder.first_batch(); print(os.getpid(), flush=True)\n"
+    program += "import time; [time.sleep(0.1) for _ in range(600)]\n"
+    child = ett_run(program)
+    child.stdout.readline()
+    rank = int(child.stdout.readline())
+    child.kill()
+    os.kill(rank, signal.SIGKILL)
+    child.wait(timeout=30.0)
+    left = events_in(tmp_path / "journal")
+    assert {event.rank for event in left} == {-1, 0}
+    again = ett_run("print('done')", options=["--exporter", exporter.url])
+    again.communicate(timeout=60.0)
+    sent = {(event.writer, event.seq) for event in exporter.distinct()}
+    assert {(event.writer, event.seq) for event in left} < sent
+    assert sent == {(event.writer, event.seq) for event in events_in(tmp_path / "journal")}
+
+
+STAMPED = "import sys, time; sys.stdout.write(repr(time.monotonic()))"
+
+
+def test_nobody_waits_for_an_exporter_that_is_not_there(tmp_path, trainer_env):
+    """The launcher leaves well before its drain time, and says how to send what is left."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    words = ["run", "--exporter", url, "--drain", "60", "--", sys.executable, "-c", STAMPED]
+    _, out, err = ett(*words, environ=trainer_env)
+    assert time.monotonic() - float(out) < 5.0
+    assert f"send them with: ett ship {tmp_path / 'journal'} --exporter {url} --once" in err
+
+
+def test_output_passes_byte_by_byte(tmp_path):
+    """Binary, carriage returns, a line of a megabyte, no newline at the end: the same on both streams."""
+    program = (
+        "import random, sys\n"
+        "data = random.Random(5).randbytes(300_000) + b'x' * 1_000_000\n"
+        "data += b'\\r50%\\r100%\\n' + b'no newline'\n"
+        "sys.stdout.buffer.write(data); sys.stderr.buffer.write(data)\n"
+    )
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    words = [ETT, "run", "--quiet", "--job-id", "j", "--journal-dir", tmp_path / "journal", "--"]
+    bare = subprocess.run([sys.executable, path], capture_output=True, check=True)
+    done = subprocess.run([*words, sys.executable, path], capture_output=True, check=True)
+    assert done.stdout == bare.stdout
+    assert done.stderr == bare.stderr
+
+
+FLOODING_AGENT = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
+noise = b"Error in line\\n" * 40_000
+until = time.monotonic() + 5.0
+while time.monotonic() < until:
+    sys.stderr.buffer.write(noise)
+    if child.poll() is not None:
+        sys.exit(child.returncode)
+"""
+
+
+def test_a_flood_of_output_does_not_delay_the_notice_of_a_death(ett_run, events_in, tmp_path):
+    """A rank is killed while its parent floods stderr: the moment told is close to that of the death."""
+    rank = (
+        "import os, signal, time; from ett_trainer_hooks import Recorder\n"
+        "recorder = Recorder.from_env(); recorder.first_batch(); time.sleep(1.5)\n"
+        "print(repr(time.time()), flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    child = ett_run(FLOODING_AGENT, rank)
+    out, _ = child.communicate(timeout=60.0)
+    told = [event for event in events_in(tmp_path / "journal") if event.rank == -1]
+    failure = next(event for event in of(told, "failure") if event.of_rank == 0)
+    assert failure.signal == signal.SIGKILL
+    assert failure.time - float(out) < 1.0
+    texts = [event.text for event in of(told, "evidence")]
+    assert any("bytes of stderr came too fast to be searched for causes" in text for text in texts)
+    assert len(texts) < 80

@@ -8,7 +8,6 @@ and output; two threads copy output; one writes the launcher's journal; one ship
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -21,11 +20,12 @@ from typing import BinaryIO
 import msgspec
 
 from ett_core.events import LAUNCHER_RANK
+from ett_trainer_hooks.attempts import Attempts, run_unobserved
 from ett_trainer_hooks.auto import observed
+from ett_trainer_hooks.cgroup import OomCounter
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.elastic import ERROR_FILE
 from ett_trainer_hooks.follow import Tail, copy
-from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import (
     Identity,
     identity_from_env,
@@ -34,21 +34,23 @@ from ett_trainer_hooks.identity import (
     sanitised_job_id,
 )
 from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.kernel import KernelLog
+from ett_trainer_hooks.orphans import MARK, Family, adopt_orphans
 from ett_trainer_hooks.output import Listener
 from ett_trainer_hooks.parts import journal_path
 from ett_trainer_hooks.place import writable_place
-from ett_trainer_hooks.ranks import Alarm, RankWatch
+from ett_trainer_hooks.ranks import RankWatch
+from ett_trainer_hooks.restarts import RestartPolicy
 from ett_trainer_hooks.shipper import Shipper
-from ett_trainer_hooks.stopping import Stop, listening
+from ett_trainer_hooks.stopping import Stop, listening, scheduled_end
 from ett_trainer_hooks.supervision import TAIL_BYTES, Supervision
 from ett_trainer_hooks.transport import exporter_address, poster
 
 LAST_OUTPUT_S = 5.0
+UNANSWERED_WAIT_S = 0.05
 STREAMS = ("stdout", "stderr")
 
 Sink = Callable[[bytes], object]
-Observer = Callable[[], None]
-"""Looks at the running job once, from the launcher's main thread; a fault of it is counted, not raised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,11 @@ class LaunchSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Words that describe the job, such as `job_name`, `team`, `model`."""
     drain_s: float = 5.0
-    """Seconds to go on shipping after the command has ended."""
+    """Seconds to go on shipping after the command has ended, while an exporter takes the events."""
+    grace_s: float = 30.0
+    """Seconds that the command has to end once the job is stopped, and ranks that outlive it."""
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
+    """When the command is started again by the launcher; never by default."""
     look_every_s: float = 0.2
     """Seconds between two looks at processes and output; a death is seen at once where the kernel tells."""
 
@@ -82,6 +88,10 @@ class LaunchSettings:
             raise ValueError("job_id is empty")
         if not self.look_every_s > 0:
             raise ValueError(f"look_every_s={self.look_every_s!r} is not above 0 seconds")
+        for name in ("drain", "grace"):
+            seconds = getattr(self, f"{name}_s")
+            if not 0 <= seconds < float("inf"):
+                raise ValueError(f"{name}={seconds!r} is not 0 or more seconds")
         if self.exporter_url is not None:
             poster(self.exporter_url)
 
@@ -130,93 +140,85 @@ def launch(
     """
     place = writable_place(settings.journal_dir, say)
     if place is None:
-        return _run_unobserved(settings.command, environ)
+        return _unobserved(settings, environ, say)
     settings = replace(settings, journal_dir=place)
     environment = settings.environment(environ)
     try:
         identity = launcher_identity(environment)
         environment.setdefault(ERROR_FILE, str(place / f"{identity.writer}.error.json"))
+        environment[MARK] = identity.writer
         tells_job_end = is_first_node(environ)
     except ValueError as error:
         say(f"{error}; the command runs unobserved")
-        return _run_unobserved(settings.command, environ)
+        return _unobserved(settings, environ, say)
     say(f"job {identity.job_id}, events in {place}")
     sinks = (out or stream_sink(sys.stdout.buffer), err or stream_sink(sys.stderr.buffer))
     clock = Clock()
-    stop = Stop(clock.now)
-    outputs = [place / f"{identity.writer}.{name}.log" for name in STREAMS]
-    watch = RankWatch(place, job_id=identity.job_id, node=identity.node, now=clock.now)
-    journal = Journal(journal_path(place, identity.writer, os.getpid()), identity, clock=clock)
-    listeners = [Listener(name, path, TAIL_BYTES[name]) for name, path in zip(STREAMS, outputs, strict=True)]
-    error_file = Path(environment[ERROR_FILE])
-    supervision = Supervision(
-        journal, watch, listeners, clock, error_file=error_file, tells_job_end=tells_job_end
-    )
-    with shipping(settings, say), copying(outputs, sinks), closing(journal), listening(stop):
-        status = _run_observed(settings, environment, outputs, supervision, stop)
-    return shell_status(status)
+    stop = Stop(clock.now, grace_s=settings.grace_s, ends_at=scheduled_end(environ), say=say)
+    adopt_orphans()
+    with listening(stop):  # before any thread begins: a thread inherits which signals it leaves to others
+        journal = Journal(journal_path(place, identity.writer, os.getpid()), identity, clock=clock)
+        outputs = [place / f"{identity.writer}.{name}.log" for name in STREAMS]
+        with (
+            shipping(settings, say),
+            copying(outputs, sinks),
+            closing(journal),
+            closing(KernelLog()) as kernel,
+        ):
+            watch = RankWatch(place, job_id=identity.job_id, node=identity.node, now=clock.now)
+            supervision = Supervision(
+                journal,
+                watch,
+                [Listener(name, path, TAIL_BYTES[name]) for name, path in zip(STREAMS, outputs, strict=True)],
+                clock,
+                error_file=Path(environment[ERROR_FILE]),
+                tells_job_end=tells_job_end,
+            )
+            system = System(kernel, OomCounter(), supervision, clock)
+            attempts = Attempts(
+                command=settings.command,
+                environment=environment,
+                outputs=outputs,
+                supervision=supervision,
+                stop=stop,
+                family=Family(identity.writer, environ),
+                policy=settings.restarts,
+                observers=[system.look, supervision.look],
+                oom_kills=lambda: system.oom_kills,
+                grace_s=settings.grace_s,
+                look_every_s=settings.look_every_s,
+                say=say,
+            )
+            return shell_status(attempts.run())
 
 
-def _run_observed(
-    settings: LaunchSettings,
-    environment: Mapping[str, str],
-    outputs: Sequence[Path],
-    supervision: Supervision,
-    stop: Stop,
-) -> int:
-    """Run the command while `supervision` tells how it fares; its exit status."""
-    supervision.begin()
-    try:
-        child = _start(settings.command, environment, outputs)
-    except OSError as error:
-        supervision.end_unstarted(f"{settings.command[0]}: {error.strerror}")
-        raise
-    observers: list[Observer] = [supervision.look]
-    return _look_after(child, supervision, stop, observers, settings.look_every_s)
+class System:
+    """What the machine says beside the job: its kernel's log and the memory cgroup."""
+
+    def __init__(self, kernel: KernelLog, ooms: OomCounter, supervision: Supervision, clock: Clock) -> None:
+        self._kernel = kernel
+        self._ooms = ooms
+        self._supervision = supervision
+        self._clock = clock
+
+    @property
+    def oom_kills(self) -> int:
+        """Processes that the kernel has ended for want of memory, so far."""
+        return self._ooms.kills
+
+    def look(self) -> None:
+        """Tell what is new."""
+        for line in self._kernel.look():
+            self._supervision.kernel_line(line.text, self._clock.wall_at(line.uptime_s))
+        if sentence := self._ooms.look():
+            self._supervision.fact("kernel", sentence, self._clock.now())
 
 
-def _run_unobserved(command: Sequence[str], environ: Mapping[str, str]) -> int:
+def _unobserved(settings: LaunchSettings, environ: Mapping[str, str], say: Callable[[str], object]) -> int:
     """Run the command with the launcher's own output and with the hooks off; its exit status."""
-    stop = Stop(time.time)
+    stop = Stop(time.time, grace_s=settings.grace_s, say=say)
     with listening(stop):
-        child = subprocess.Popen(command, env={**environ, "ETT_DISABLED": "1"}, start_new_session=True)
-        stop.send_to(child.pid)
-        return shell_status(child.wait())
-
-
-def _start(
-    command: Sequence[str], environment: Mapping[str, str], outputs: Sequence[Path]
-) -> subprocess.Popen[bytes]:
-    """Start the command in a session of its own, its output appended to files."""
-    with outputs[0].open("ab") as stdout, outputs[1].open("ab") as stderr:
-        return subprocess.Popen(
-            command, env=environment, stdout=stdout, stderr=stderr, start_new_session=True
-        )
-
-
-def _look_after(
-    child: subprocess.Popen[bytes],
-    supervision: Supervision,
-    stop: Stop,
-    observers: Sequence[Observer],
-    look_every_s: float,
-) -> int:
-    """Let the observers look until the command ends; its exit status, whatever becomes of the watching."""
-    stop.send_to(child.pid)
-    alarm = Alarm()
-    guard = Guard()
-    told = False
-    while (status := child.poll()) is None:
-        for observe in observers:
-            guard.call(observe)
-        if stop.decided is not None and not told:
-            told = True
-            supervision.fact("launcher", f"the launcher was told to stop: {stop.decided[0]}")
-        alarm.watch([child.pid, *supervision.rank_pids])
-        supervision.heard(alarm.wait(look_every_s))
-    alarm.close()
-    guard.call(supervision.end, child.pid, status, stop.decided)
-    return status
+        return shell_status(run_unobserved(settings.command, environ, stop))
 
 
 def launcher_identity(environ: Mapping[str, str]) -> Identity:
@@ -246,7 +248,10 @@ def copying(paths: Sequence[Path], sinks: Sequence[Sink]) -> Iterator[None]:
 
 @contextmanager
 def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator[None]:
-    """Ship the journals while the command runs, and what is left for a bounded time after it."""
+    """Ship the journals while the command runs, and what is left for a bounded time after it.
+
+    Nobody waits for an exporter that does not answer.
+    """
     if settings.exporter_url is None:
         yield
         return
@@ -261,7 +266,7 @@ def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator
         yield
     finally:
         stop.set()
-        thread.join(timeout=settings.drain_s + 1.0)
+        thread.join(timeout=settings.drain_s + 1.0 if shipper.is_answered else UNANSWERED_WAIT_S)
         if left := shipper.unsent_bytes():
             say(
                 f"{left} bytes of events are not shipped yet "

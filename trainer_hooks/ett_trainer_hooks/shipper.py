@@ -98,17 +98,19 @@ class Shipper:
         self._guard = guard or Guard()
         self._failures = 0
         self._held_until_s: dict[Path, float] = {}
+        self.is_answered = True
+        """False while the latest sending found nobody who answers."""
 
     def run(self, stop: threading.Event, drain_s: float = 5.0) -> bool:
         """Ship until `stop` is set, then for at most `drain_s` more; True where nothing is left.
 
-        What the exporter refuses for good is not waited for.
+        What the exporter refuses for good, and an exporter that does not answer, is not waited for.
         """
         while not stop.wait(self.ship()):
             pass
         deadline_s = self._monotonic() + drain_s
         pause_s = self.ship()
-        while self._curable_bytes() and (left_s := deadline_s - self._monotonic()) > 0:
+        while self.is_answered and self._curable_bytes() and (left_s := deadline_s - self._monotonic()) > 0:
             self._sleep(min(pause_s, self._poll_s, left_s))
             pause_s = self.ship()
         return not self.unsent_bytes()
@@ -172,9 +174,11 @@ class Shipper:
         try:
             reply = self._post(segment.data, self._wall())
         except OSError as error:
+            self.is_answered = False
             self.tally.last_answer = f"none ({reason_of(error)})"
             self._guard.say_once("unreachable", f"exporter not reachable ({error}); journals wait on disk")
             return backoff_s(self._failures, self._chance())
+        self.is_answered = True
         self.tally.last_answer = answer_in_words(reply)
         if is_acknowledgement(reply):
             acknowledge(segment.journal, self._exporter, segment.end)

@@ -68,6 +68,10 @@ class Supervision:
         self._told: dict[int, int] = {}
         self._errors: dict[Path, WorkerError] = {}
         self._evidence: Counter[tuple[str, int]] = Counter()
+        self._has_told_command = False
+        self._job_status = "failed"
+        self.failed_statuses: list[int] = []
+        """Exit statuses of the ranks that failed in this attempt, as far as they are known."""
 
     @property
     def attempt(self) -> int:
@@ -82,6 +86,8 @@ class Supervision:
     def begin(self) -> None:
         """The launcher is there, and so is the attempt that it begins."""
         who = self._base
+        if self._error_file is not None and self._error_file.parent == self._journal.path.parent:
+            self._error_file.unlink(missing_ok=True)
         self._say(
             events.AttemptStart,
             accelerators=who.accelerators,
@@ -90,6 +96,15 @@ class Supervision:
             allocated_at=who.allocated_at,
             labels=who.labels,
         )
+
+    def start_again(self, attempt: int) -> None:
+        """The command will be started once more, as attempt number `attempt`; what was told is forgotten."""
+        self._base = msgspec.structs.replace(self._base, attempt=attempt, process_started_at=None)
+        self._told.clear()
+        self._open.clear()
+        self._errors.clear()
+        self.failed_statuses.clear()
+        self._has_told_command = False
 
     def heard(self, statuses: Mapping[int, int]) -> None:
         """Exit statuses by pid, told by the kernel (minus the signal that ended a process)."""
@@ -127,32 +142,50 @@ class Supervision:
         """The launcher decided something."""
         self._say(events.Decision, what=what, why=why, values=dict(values))
 
-    def end(self, command_pid: int, command_status: int, decided: tuple[str, float] | None) -> None:
-        """The command is over; `decided` is the status and moment where somebody stopped it."""
-        self._told[command_pid] = command_status
-        self.look(command_status)
+    def tell_command(self, pid: int, status: int, decided: tuple[str, float] | None) -> None:
+        """The command is over; where it failed, and nobody stopped it, that is a failure. Told once."""
+        self._told[pid] = status
+        if self._has_told_command or decided is not None or status == 0:
+            return
+        self._has_told_command = True
+        self._tell_tails([])
+        self._tell_command(verdict_of_status(status))
+
+    def end_attempt(self, pid: int, status: int, decided: tuple[str, float] | None) -> None:
+        """Nothing is left of the command; `decided` is how and since when somebody stopped it."""
+        self._told[pid] = status
+        self.look(status)
         self._tell_skipped()
-        if decided is None and command_status != 0:
-            self._tell_tails([])
-            self._tell_command(verdict_of_status(command_status))
-        status, moment = decided or ("failed" if command_status else "succeeded", self._clock.now())
-        at = moment if status == "cancelled" else self._clock.now()
-        self._say(events.AttemptEnd, at=at, status=status, exit_code=command_status)
+        self.tell_command(pid, status, decided)
+        word, moment = decided or ("failed" if status else "succeeded", self._clock.now())
+        at = moment if word == "cancelled" else self._clock.now()
+        self._say(events.AttemptEnd, at=at, status=word, exit_code=status)
+        self._job_status = word
+
+    def stopped_between(self, decided: tuple[str, float] | None) -> None:
+        """Somebody stopped the job while nothing of it ran."""
+        self._job_status = decided[0] if decided else self._job_status
+        self.fact("launcher", "the job was stopped while it waited to be started again")
+
+    def end_job(self) -> None:
+        """Nothing will follow."""
         if self._tells_job_end:
-            self._say(events.JobEnd, status=status)
+            self._say(events.JobEnd, status=self._job_status)
 
     def end_unstarted(self, why: str) -> None:
         """The command could not be started."""
         self._say(events.Failure, message=why)
         self._say(events.AttemptEnd, status="failed")
-        if self._tells_job_end:
-            self._say(events.JobEnd, status="failed")
+        self._job_status = "failed"
+        self.end_job()
 
     def _judged(self, death: Death, command_status: int | None) -> Verdict | None:
         return judge(death, told=self._told, attempt=self.attempt, command_status=command_status)
 
     def _tell_death(self, death: Death, verdict: Verdict) -> None:
         process = death.process
+        if (status := status_of(verdict)) is not None:
+            self.failed_statuses.append(status)
         words = in_words(f"rank {process.rank} (pid {process.pid})", verdict)
         self._tell_failure(
             verdict,
@@ -205,7 +238,8 @@ class Supervision:
             self.fact("elastic", f"torchrun: rank {event.rank} (pid {event.pid}) failed: {event.error}")
 
     def _read_error_of(self, process: RankProcess) -> None:
-        if process.error_file is not None:
+        """The error file of a rank, where it has one of its own."""
+        if process.error_file not in (None, self._error_file):
             self._read_error(process.error_file, f"rank {process.rank} (pid {process.pid})")
 
     def _read_error(self, path: Path, who: str) -> WorkerError | None:
@@ -268,6 +302,11 @@ class Supervision:
         who = self._as_of(self.attempt if attempt is None else attempt)
         moment = self._clock.now() if at is None else at
         self._journal.put(kind, moment, urgent=True, identity=who, **fields)
+
+
+def status_of(verdict: Verdict) -> int | None:
+    """The exit status that a verdict rests on (minus a signal); None where it is not known."""
+    return verdict.exit_code if verdict.signal is None else -verdict.signal
 
 
 def _redirected(process: RankProcess, stream: str) -> str:

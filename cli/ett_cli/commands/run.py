@@ -48,6 +48,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="describe the job: job_name, team, model, cluster, scheduler, ... (repeatable)",
     )
     parser.add_argument(
+        "--grace",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="time that the command has to end once the job is stopped, before SIGKILL (default: 30)",
+    )
+    parser.add_argument(
+        "--max-restarts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="start a command that failed again, at most so often (default: 0, never)",
+    )
+    parser.add_argument(
+        "--restart-delay",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="wait before the first restart; twice as long before each further one (default: 5)",
+    )
+    parser.add_argument(
+        "--restart-on",
+        action="append",
+        metavar="CAUSE",
+        help="restart only after this: failed, oom, killed, crashed, preempted, a signal such as SIGSEGV, "
+        "an exit code (repeatable, or with commas; default: failed, which is each of them)",
+    )
+    parser.add_argument(
+        "--drain",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="go on shipping after the end while the exporter takes events (default: 5)",
+    )
+    parser.add_argument(
         "--auto",
         action="store_true",
         help="observe programs that have no recorder, through public seams of torch (as ETT_AUTO=1)",
@@ -62,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, or 2 where a setting is wrong."""
     from ett_trainer_hooks.identity import sanitised_job_id
     from ett_trainer_hooks.launcher import LaunchSettings, launch
+    from ett_trainer_hooks.restarts import RestartPolicy
 
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
@@ -76,6 +112,13 @@ def run(arguments: argparse.Namespace) -> int:
             journal_dir=directory,
             exporter_url=arguments.exporter or os.environ.get("ETT_EXPORTER_URL") or None,
             labels=dict(arguments.label),
+            drain_s=arguments.drain,
+            grace_s=arguments.grace,
+            restarts=RestartPolicy(
+                max_restarts=arguments.max_restarts,
+                delay_s=arguments.restart_delay,
+                on=causes_in(arguments.restart_on or ["failed"]),
+            ),
         )
         say = _say_nothing if arguments.quiet else _say
         if job_id != given:
@@ -160,6 +203,15 @@ def default_journal_dir(job_id: str, environ: Mapping[str, str]) -> Path:
     return root / "ettwatch" / sanitised_job_id(job_id).replace("/", "_").lstrip(".")
 
 
+def causes_in(given: list[str]) -> tuple[str, ...]:
+    """The causes in what was given, one by one or with commas.
+
+    >>> causes_in(["oom, SIGSEGV", "75"])
+    ('oom', 'SIGSEGV', '75')
+    """
+    return tuple(cause.strip() for text in given for cause in text.split(","))
+
+
 def _label(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
@@ -168,7 +220,11 @@ def _label(text: str) -> tuple[str, str]:
 
 
 def _say(text: str) -> None:
-    print(f"ett run: {text}", file=sys.stderr, flush=True)
+    """Print a sentence; where the terminal is gone, nobody reads it, and the job goes on."""
+    try:
+        print(f"ett run: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return
 
 
 def _say_nothing(_text: str) -> None:

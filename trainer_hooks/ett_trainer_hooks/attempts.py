@@ -1,0 +1,238 @@
+"""Runs a command to its end, under observation, and again where that was asked for.
+
+The launcher's main thread: it starts the command, lets the observers look, sees to it that a
+command that was told to stop does stop and that none of its ranks outlives it, and starts it
+again as the policy says. Each start is an attempt with a number of its own.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.orphans import Family, end_all
+from ett_trainer_hooks.procfs import Process
+from ett_trainer_hooks.ranks import Alarm, in_words, verdict_of_status
+from ett_trainer_hooks.restarts import MOST_ATTEMPTS, RESTED_AFTER_S, Ending, RestartPolicy
+from ett_trainer_hooks.stopping import Stop, hearing_directly, signal_group
+from ett_trainer_hooks.supervision import Supervision
+
+Observer = Callable[[], None]
+"""Looks at the running job once, from the launcher's main thread; a fault of it is counted, not raised."""
+
+AFTER_SIGKILL_S = 5.0
+SHOWN_PIDS = 8
+
+
+@dataclass(kw_only=True)
+class Attempts:
+    """The attempts of one command; see the module."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    outputs: Sequence[Path]
+    """Files for standard output and standard error."""
+    supervision: Supervision
+    stop: Stop
+    family: Family
+    policy: RestartPolicy = field(default_factory=RestartPolicy)
+    observers: Sequence[Observer] = ()
+    oom_kills: Callable[[], int] = lambda: 0
+    """Processes that the kernel has ended for want of memory, so far."""
+    grace_s: float = 30.0
+    look_every_s: float = 0.2
+    say: Callable[[str], object] = lambda _: None
+
+    def __post_init__(self) -> None:
+        """Nothing has been started yet."""
+        self._guard = Guard()
+        self._first_attempt = self.supervision.attempt
+        self._restarts_in_row = 0
+
+    def run(self) -> int:
+        """Run the command until it is over for good; its exit status.
+
+        Raises:
+            OSError: the command cannot be started.
+        """
+        restarts = 0
+        environment = dict(self.environment)
+        while True:
+            began_s = time.monotonic()
+            ending = self._run_once(environment)
+            lasted_s = time.monotonic() - began_s
+            if not self._goes_on(ending, restarts):
+                break
+            restarts += 1
+            self._restarts_in_row = 1 if lasted_s >= RESTED_AFTER_S else self._restarts_in_row + 1
+            if self._is_stopped_before(restarts, ending):
+                break
+            attempt = self.supervision.attempt + 1
+            environment["ETT_ATTEMPT"] = str(attempt)
+            self.supervision.start_again(attempt)
+        self._guard.call(self.supervision.end_job)
+        return ending.status
+
+    def _run_once(self, environment: Mapping[str, str]) -> Ending:
+        """One attempt from its start until nothing of it is left."""
+        self.supervision.begin()
+        killed_before = self.oom_kills()
+        try:
+            child = start(self.command, environment, self.outputs)
+        except OSError as error:
+            self.supervision.end_unstarted(f"{self.command[0]}: {error.strerror}")
+            raise
+        status = self._look_after(child)
+        self._guard.call(self._end_orphans, child.pid, status)
+        self._guard.call(self.supervision.end_attempt, child.pid, status, self.stop.decided)
+        ranks = tuple(self.supervision.failed_statuses)
+        return Ending(status, ranks, self.oom_kills() - killed_before)
+
+    def _look_after(self, child: subprocess.Popen[bytes]) -> int:
+        """Let the observers look until the command ends; its exit status, whatever the watching does."""
+        self.stop.send_to(child.pid)
+        alarm = Alarm()
+        killed = False
+        while (status := child.poll()) is None:
+            self._look(child.pid)
+            if self.stop.is_due and not killed:
+                killed = True
+                self._guard.call(self._kill, child.pid)
+            alarm.watch([child.pid, *self.supervision.rank_pids])
+            self.supervision.heard(alarm.wait(self.look_every_s))
+        alarm.close()
+        self.stop.send_to(None)
+        self._look(child.pid, after={child.pid: status})
+        return status
+
+    def _look(self, command: int, after: Mapping[int, int] | None = None) -> None:
+        """One round of looking; `after` holds the exit status of the command once it is over."""
+        self.supervision.heard({**self.family.reap(command), **(after or {})})
+        for observe in self.observers:
+            self._guard.call(observe)
+        while self.stop.notes:
+            self.supervision.fact("launcher", self.stop.notes.pop(0))
+
+    def _kill(self, group: int) -> None:
+        """End everything of the command that is left: its time to end by itself is over."""
+        left = self.family.living()
+        words = f"the command did not end within its {self.grace_s:g} s of grace, or was told to stop twice"
+        self.supervision.fact("launcher", f"{words}: SIGKILL to {in_pids(left)}")
+        self.say(f"{words}; it is killed")
+        signal_group(group, signal.SIGKILL)
+        end_all(left, signal.SIGKILL)
+
+    def _end_orphans(self, command: int, status: int) -> None:
+        """End the ranks that outlived the command, unless it succeeded and left them on purpose."""
+        left = self._orphans()
+        if not left:
+            return
+        how = in_words("the command", verdict_of_status(status))
+        if status == 0 and self.stop.decided is None:
+            words = f"{how} and left ranks that go on: {in_pids(left)}; nobody watches them any more"
+            self.supervision.fact("launcher", words)
+            self.say(words)
+            return
+        words = f"{how} and left ranks behind: {in_pids(left)}"
+        self.supervision.tell_command(command, status, self.stop.decided)
+        self.supervision.fact("launcher", f"{words}; they get SIGTERM, and SIGKILL after {self.grace_s:g} s")
+        self.say(f"{words}; they have {self.grace_s:g} s to end")
+        end_all(left, signal.SIGTERM)
+        if not self._gone_within(command, self.grace_s):
+            left = self._orphans()
+            self.supervision.fact("launcher", f"SIGKILL to the ranks that are left: {in_pids(left)}")
+            end_all(left, signal.SIGKILL)
+            if not self._gone_within(command, AFTER_SIGKILL_S, heeds_stop=False):
+                self.say(f"the kernel does not end {in_pids(self._orphans())}; this machine may need a look")
+
+    def _orphans(self) -> list[Process]:
+        return self.family.workers(self.supervision.rank_pids)
+
+    def _gone_within(self, command: int, limit_s: float, *, heeds_stop: bool = True) -> bool:
+        """Look until no rank is left; False where some are after `limit_s`, or after a second stop."""
+        deadline_s = time.monotonic() + limit_s
+        alarm = Alarm()
+        try:
+            while left := self._orphans():
+                if time.monotonic() >= deadline_s or (heeds_stop and self.stop.is_due):
+                    return False
+                alarm.watch([each.pid for each in left])
+                self.supervision.heard(alarm.wait(min(self.look_every_s, 0.1)))
+                self._look(command)
+        finally:
+            alarm.close()
+            self._look(command)
+        return True
+
+    def _goes_on(self, ending: Ending, restarts: int) -> bool:
+        """The command is started again after this end."""
+        if self.stop.decided is not None or not self.policy.allows(ending):
+            return False
+        if restarts >= self.policy.max_restarts:
+            if self.policy.max_restarts:
+                self.say(f"not started again: {restarts} of {self.policy.max_restarts} restarts are used up")
+            return False
+        if self.supervision.attempt + 1 >= self._first_attempt + MOST_ATTEMPTS:
+            self.say(f"not started again: {MOST_ATTEMPTS} attempts are as many as can be told apart")
+            return False
+        return True
+
+    def _is_stopped_before(self, restart: int, ending: Ending) -> bool:
+        """Wait before a restart; True where somebody stops the job meanwhile."""
+        delay_s = self.policy.delay_before(self._restarts_in_row)
+        how = in_words("the command", verdict_of_status(ending.status))
+        words = f"{how}; restart {restart} of {self.policy.max_restarts} in {delay_s:g} s"
+        self.supervision.decision("restart", words, {"restart": restart, "delay_s": delay_s})
+        self.say(words)
+        if not self.stop.asked.wait(delay_s):
+            return False
+        self.supervision.stopped_between(self.stop.decided)
+        return True
+
+
+def start(
+    command: Sequence[str], environment: Mapping[str, str], outputs: Sequence[Path]
+) -> subprocess.Popen[bytes]:
+    """Start the command in a session of its own, its output appended to files.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    with outputs[0].open("ab") as stdout, outputs[1].open("ab") as stderr, hearing_directly():
+        return subprocess.Popen(
+            command, env=environment, stdout=stdout, stderr=stderr, start_new_session=True
+        )
+
+
+def run_unobserved(command: Sequence[str], environ: Mapping[str, str], stop: Stop) -> int:
+    """Run the command with the launcher's own output and with the hooks off; its exit status."""
+    with hearing_directly():
+        child = subprocess.Popen(command, env={**environ, "ETT_DISABLED": "1"}, start_new_session=True)
+    stop.send_to(child.pid)
+    idle = threading.Event()
+    alarm = Alarm()
+    while child.poll() is None:
+        if stop.is_due:
+            signal_group(child.pid, signal.SIGKILL)
+            idle.wait(0.1)
+        alarm.watch([child.pid])
+        alarm.wait(0.2)
+    alarm.close()
+    return child.wait()
+
+
+def in_pids(processes: Iterable[Process]) -> str:
+    """Processes by their numbers, for a person.
+
+    >>> in_pids([Process(7, 1, 7, 7, "S", 0), Process(9, 7, 7, 7, "S", 0)])
+    '2 processes (pids 7, 9)'
+    """
+    pids = [each.pid for each in processes]
+    shown = ", ".join(map(str, pids[:SHOWN_PIDS])) + (", ..." if len(pids) > SHOWN_PIDS else "")
+    return f"{len(pids)} {'process' if len(pids) == 1 else 'processes'} (pids {shown})" if pids else "nothing"

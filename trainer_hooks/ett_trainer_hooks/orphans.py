@@ -1,0 +1,112 @@
+"""The processes of a command: finds those that outlive it, reaps them, ends them.
+
+Used by the launcher's main thread. torchrun starts each rank in a session of its own; when
+torchrun is killed, its ranks live on, hold their devices, and belong to nobody. The launcher
+makes itself the one whose children they become (Linux: "child subreaper"), so that it sees them
+and learns how they end. Where the kernel refuses that, a mark in their environment finds them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ett_trainer_hooks import procfs
+from ett_trainer_hooks.procfs import PROC, Process
+from ett_trainer_hooks.stopping import signal_process
+
+MARK = "ETT_LAUNCHER"
+"""The variable that tells which launcher a process descends from, by the launcher's writer."""
+ELASTIC_RUN = "TORCHELASTIC_RUN_ID"
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> bool:
+    """Let processes that lose their parent become children of this one; False where the kernel refuses."""
+    try:
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+class Family:
+    """The processes that descend from a command started by the launcher `mark`.
+
+    `is_worker` processes are the ranks: those that keep a journal, those that torchrun started, and
+    what these started. What else a command leaves behind (a server, a shell) may be there on purpose.
+    """
+
+    def __init__(
+        self, mark: str, environ: Mapping[str, str], *, proc: Path = PROC, launcher: int | None = None
+    ) -> None:
+        self._mark = mark
+        self._own_run = environ.get(ELASTIC_RUN)
+        self._proc = proc
+        self._launcher = os.getpid() if launcher is None else launcher
+
+    def living(self) -> list[Process]:
+        """Everything of the family that lives, in order of pid."""
+        table = procfs.processes(self._proc)
+        below = procfs.descendants([self._launcher], table)
+        session = next((each.session for each in table if each.pid == self._launcher), None)
+        return [
+            each
+            for each in table
+            if each.lives
+            and each.pid != self._launcher
+            and ((each.pid in below and each.session != session) or self._is_marked(each.pid))
+        ]
+
+    def workers(self, ranks: Iterable[int]) -> list[Process]:
+        """The ranks of the family that live; `ranks` are those that keep a journal."""
+        living = self.living()
+        known = set(ranks)
+        roots = [each.pid for each in living if each.pid in known or self._is_elastic(each.pid)]
+        wanted = {*roots, *procfs.descendants(roots, living)}
+        return [each for each in living if each.pid in wanted]
+
+    def reap(self, command: int) -> dict[int, int]:
+        """Wait for adopted processes that have ended; their exit statuses by pid.
+
+        The command itself, and what the launcher started beside it, is left to whoever started it.
+        """
+        statuses: dict[int, int] = {}
+        for pid in self._children():
+            child = procfs.process_of(pid, self._proc)
+            adopted = child is not None and not child.lives and child.session != os.getsid(0)
+            if pid == command or not adopted:
+                continue
+            try:
+                waited, status = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                continue
+            if waited:
+                statuses[pid] = os.waitstatus_to_exitcode(status)
+        return statuses
+
+    def _children(self) -> list[int]:
+        tasks = self._proc / str(self._launcher) / "task"
+        try:
+            texts = [(task / "children").read_text() for task in tasks.iterdir()]
+        except OSError:
+            return [each.pid for each in procfs.processes(self._proc) if each.parent == self._launcher]
+        return [int(word) for text in texts for word in text.split()]
+
+    def _is_marked(self, pid: int) -> bool:
+        return procfs.environment(pid, self._proc).get(MARK) == self._mark
+
+    def _is_elastic(self, pid: int) -> bool:
+        """Torchrun of this command started the process, or one of its ancestors."""
+        run = procfs.environment(pid, self._proc).get(ELASTIC_RUN)
+        return run is not None and run != self._own_run
+
+
+def end_all(processes: Iterable[Process], number: int = signal.SIGTERM) -> None:
+    """Send a signal to each of the processes, where it is still the same one."""
+    for each in processes:
+        now = procfs.process_of(each.pid)
+        if now is not None and now.started_ticks == each.started_ticks:
+            signal_process(each.pid, number)
