@@ -259,7 +259,7 @@ def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator
     shipper = Shipper(settings.journal_dir, poster(settings.exporter_url), exporter)
     stop = threading.Event()
     thread = threading.Thread(
-        target=shipper.run, args=(stop, settings.drain_s), name="ett-shipper", daemon=True
+        target=lambda: shipper.run(stop, settings.drain_s, awaits=False), name="ett-shipper", daemon=True
     )
     thread.start()
     try:

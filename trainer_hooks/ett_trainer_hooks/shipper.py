@@ -101,16 +101,21 @@ class Shipper:
         self.is_answered = True
         """False while the latest sending found nobody who answers."""
 
-    def run(self, stop: threading.Event, drain_s: float = 5.0) -> bool:
+    def run(self, stop: threading.Event, drain_s: float = 5.0, *, awaits: bool = True) -> bool:
         """Ship until `stop` is set, then for at most `drain_s` more; True where nothing is left.
 
-        What the exporter refuses for good, and an exporter that does not answer, is not waited for.
+        What the exporter refuses for good is not waited for, nor, unless `awaits`, an exporter that does
+        not answer once `stop` is set.
         """
         while not stop.wait(self.ship()):
             pass
         deadline_s = self._monotonic() + drain_s
         pause_s = self.ship()
-        while self.is_answered and self._curable_bytes() and (left_s := deadline_s - self._monotonic()) > 0:
+        while (
+            (awaits or self.is_answered)
+            and self._curable_bytes()
+            and (left_s := deadline_s - self._monotonic()) > 0
+        ):
             self._sleep(min(pause_s, self._poll_s, left_s))
             pause_s = self.ship()
         return not self.unsent_bytes()
