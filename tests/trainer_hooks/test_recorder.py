@@ -301,6 +301,21 @@ def test_steps_counted_by_hand_are_reported_like_those_of_a_loop(bench, hands):
     assert (last.step, last.samples, last.step_seconds) == (3, 16, lasting(1.5, 1.5))
 
 
+@pytest.mark.parametrize("amount", [float("nan"), float("inf"), -1.0, "three", None])
+def test_an_amount_that_is_none_costs_neither_the_step_nor_its_report(bench, hands, amount):
+    """It counts as 0, with one warning for each name."""
+    b = bench()
+    for _ in b.recorder.batches(range(2), samples=amount):
+        hands.move(1.0)
+    for _ in b.recorder.batches(range(2), samples=lambda _: amount):
+        hands.move(1.0)
+    b.recorder.step_done(samples=amount, data_wait_s=amount)
+    b.recorder.flush()
+    assert sum(event.steps for event in b.of("progress")) == 5
+    assert {event.samples for event in b.of("progress")} == {0.0}
+    assert len(b.warnings) == 2
+
+
 def test_the_resumed_step_of_a_span_travels_on_its_end_and_numbers_the_steps(bench):
     """A `checkpoint_load` that finds a step resumes there."""
     b = bench()

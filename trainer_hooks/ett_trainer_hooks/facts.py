@@ -29,7 +29,7 @@ class FactRecorder:
     @property
     def active(self) -> bool:
         """False where the hooks are off, and in a forked child, which is not the process recorded."""
-        return self._journal.is_open
+        return bool(self.guard.call(lambda: self._journal.is_open))
 
     @hook
     def durable(

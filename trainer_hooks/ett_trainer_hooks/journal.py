@@ -170,18 +170,19 @@ class Journal:
 
     def _run(self) -> None:
         while not self._stopping:
-            self._guard.call(self._round)
+            if not self._guard.call(self._round):
+                time.sleep(self._retry_s)
         self._guard.call(self._files.close)
 
-    def _round(self) -> None:
+    def _round(self) -> bool:
+        """Write what there is; False where the disk takes nothing."""
         if self._rest and not self._push(b""):
-            time.sleep(self._retry_s)
-            return
+            return False
         records = self._drain()
         self._clock.reanchor()
         if not records and not self._marks and not self._stopping:
             records = [_Record(Heartbeat, self._clock.now(), self.identity, {})]
-        self._push(b"".join(map(self._line, records)))
+        return self._push(b"".join(map(self._line, records)))
 
     def _drain(self) -> list[_Record]:
         """Events from the queue, at the latest when a heartbeat is due; marks are set aside."""

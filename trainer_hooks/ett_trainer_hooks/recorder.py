@@ -38,6 +38,7 @@ MAIN_TRACK = "main"
 REPORT_EVERY_S = 5.0
 OTHERS_REPORT_EVERY_S = 60.0
 LAST_WORDS_S = 1.0
+LARGEST_AMOUNT = 1e11
 
 
 class Exit(NamedTuple):
@@ -208,7 +209,7 @@ class Recorder(FactRecorder):
         asked_by = self.guard.call(askers, sys._getframe().f_back)  # noqa: SLF001 - as inspect.currentframe
         on_purpose = False
         self._undertakings += 1
-        fixed, count = (0.0, samples) if callable(samples) else (self.guard.call(float, samples) or 0.0, None)
+        fixed, count = (0.0, samples) if callable(samples) else (self._amount("samples", samples), None)
         asked_s = monotonic()
         try:
             for batch in loader:
@@ -242,7 +243,8 @@ class Recorder(FactRecorder):
         now_s = self._clock.monotonic()
         if not self._begun:
             self._announce_loop(now_s)
-        self._meter.finish(now_s, samples=float(samples), wait_s=data_wait_s)
+        wait_s = self._amount("data_wait_s", data_wait_s)
+        self._meter.finish(now_s, samples=self._amount("samples", samples), wait_s=wait_s)
         if now_s >= self._due_s:
             self._report()
 
@@ -320,6 +322,7 @@ class Recorder(FactRecorder):
         self._emit(events.AttemptEnd, urgent=True, status=status, exit_code=exit_code)
         self._journal.close(LAST_WORDS_S)
 
+    @hook
     def flush(self, timeout_s: float = LAST_WORDS_S) -> None:
         """Report what is known and wait, for at most `timeout_s`, until it is written."""
         self._report()
@@ -399,7 +402,7 @@ class Recorder(FactRecorder):
         if not self._begun:
             self._announce_loop(now_s)
         if count is not None:
-            self._meter.in_hand = float(count(batch))
+            self._meter.in_hand = self._amount("samples", count(batch))
 
     @hook
     def _loop_left(self, asked_s: float, on_purpose: bool) -> None:  # noqa: FBT001 - of `batches` only
@@ -415,6 +418,17 @@ class Recorder(FactRecorder):
             if (error := exit_in_flight()) is not None:
                 self.note_exit(error.code)
         self._report()
+
+    def _amount(self, name: str, value: object) -> float:
+        """What a program says is an amount; 0, with one warning, where it is none that a report can hold."""
+        try:
+            amount = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            amount = -1.0
+        if 0.0 <= amount < LARGEST_AMOUNT:
+            return amount
+        self.guard.say_once(name, f"{name} is no number of 0 or more; the step counts without it")
+        return 0.0
 
     def _announce_loop(self, now_s: float) -> None:
         self._begun = True

@@ -135,9 +135,13 @@ class Shipper:
     def ship(self) -> float:
         """Send what there is; returns the seconds to wait before the next call.
 
-        A journal that cannot be read, or an offset that cannot be written, is tried again later.
+        A journal that cannot be read, or an offset that cannot be written, is tried again later; so is
+        everything after a fault of our own, which is said once.
         """
-        pause_s = self._ship_all()
+        faults = self._guard.faults
+        pause_s = self._guard.call(self._ship_all)
+        if self._guard.faults > faults:
+            pause_s = backoff_s(self._failures, self._chance())
         self._failures = 0 if pause_s is None else self._failures + 1
         return self._poll_s if pause_s is None else pause_s
 
