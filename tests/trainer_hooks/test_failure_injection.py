@@ -57,6 +57,7 @@ HOOKS = {
     "heartbeat": lambda r: r.heartbeat(),
     "leave": lambda r: r.leave(),
     "note_exit": lambda r: r.note_exit(3),
+    "past_phase": lambda r: r.past_phase("evaluation", 1.0, 2.0),
     "phase": with_phase,
     "phase_began": lambda r: r.phase_began(PhaseSpan(r, "x")),
     "phase_ended": lambda r: r.phase_ended(PhaseSpan(r, "x"), 0.0, KeyError()),
@@ -71,7 +72,6 @@ AUTOMATIC = {
     "declare": lambda r: r.declare({"ETT_JOB_ID": "j"}),
     "forget": lambda r: r.forget(),
     "loop_began": lambda r: r.loop_began(1.0, 0.5, 3),
-    "past_phase": lambda r: r.past_phase("evaluation", 1.0, 2.0),
     "step_seen": lambda r: r.guard.call(r.step_seen, 0.1),  # the seams of torch call it so
 }
 MISUSED = {

@@ -418,10 +418,10 @@ def test_a_fault_in_the_hooks_changes_nothing_for_the_trainer(capsys):
 def test_a_fault_is_told_without_the_names_of_our_insides(bench):
     """The warning is for a person who has never seen this code: names of the API only."""
     first, second = bench(), bench()
-    first.recorder.step_done(samples="many")
+    first.recorder.resumed("many")
     list(second.recorder.batches([1], samples=lambda _: 1 / 0))
     assert first.warnings == [
-        "step_done failed (ValueError: could not convert string to float: 'many'); the job goes on"
+        "resumed failed (ValueError: invalid literal for int() with base 10: 'many'); the job goes on"
     ]
     assert second.warnings == ["a hook failed (ZeroDivisionError: division by zero); the job goes on"]
 
