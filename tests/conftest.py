@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 import sysconfig
 from collections.abc import Generator
 from pathlib import Path
@@ -34,6 +35,9 @@ def what_is_missing(service: str) -> str | None:
         parts = TORCHREC_PARTS if service == "torch" else (service,)
         absent = [name for name in parts if importlib.util.find_spec(name) is None]
         return f"not installed: {', '.join(absent)}" if absent else None
+    if service == "py-spy":
+        places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        return None if shutil.which(service, path=places) else "py-spy is not installed"
     if service == "torchtitan":
         return None if importlib.util.find_spec(service) else "torchtitan is not installed"
     if service == "compiler":
@@ -42,7 +46,7 @@ def what_is_missing(service: str) -> str | None:
             name for name, there in (("g++", shutil.which("g++")), (header, header.is_file())) if not there
         ]
         return f"not there: {', '.join(map(str, absent))}" if absent else None
-    known = ", ".join([*PROGRAMS, "torch", "compiler", *FRAMEWORKS])
+    known = ", ".join([*PROGRAMS, "torch", "compiler", "py-spy", *FRAMEWORKS])
     raise ValueError(f"no service {service!r} is known to tests/conftest.py (known: {known})")
 
 

@@ -18,6 +18,8 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakKeyDictionary
 
+from ett_trainer_hooks import stack_signal
+
 if TYPE_CHECKING:
     from ett_trainer_hooks.recorder import Recorder
 
@@ -32,7 +34,11 @@ def at_death(recorder: Recorder, say: Callable[[], None] | None) -> None:
 
 
 def install(recorder: Recorder) -> None:
-    """Let `recorder` hear of uncaught exceptions, SIGTERM (from the main thread) and the exit."""
+    """Let `recorder` hear of uncaught exceptions, SIGTERM (from the main thread) and the exit.
+
+    From then on the process also gives its stacks to a launcher that finds it stalled.
+    """
+    recorder.guard.call(stack_signal.register)
     sys.excepthook = chained_excepthook(recorder, sys.excepthook)
     sys.exit = chained_exit(recorder, sys.exit)
     atexit.register(recorder.leave)

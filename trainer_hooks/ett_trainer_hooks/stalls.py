@@ -1,0 +1,259 @@
+"""The watchdog of a launcher: notices that no rank of this node makes progress, and says so once.
+
+`StallWatch.look` is an observer of the launcher's main thread: it reads the journals of the ranks
+and decides. What takes time (stacks, a dump of the flight recorder) is done by one thread a stall.
+Silence is counted by looks: what passes while the launcher itself stands still, or while nothing
+can be written to the disk of the journals, is nobody's silence.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from ett_core.events import AnyEvent, decode
+from ett_trainer_hooks.follow import Tail
+from ett_trainer_hooks.rank_progress import (
+    ACTIONS,
+    Action,
+    RankProgress,
+    StallLimits,
+    where_they_are,
+)
+from ett_trainer_hooks.ranks import RankProcess
+
+LONGEST_LOOK_S = 5.0
+"""No more than this is counted between two looks."""
+LOOK_EVERY_S = 1.0
+CAPTURE_S = 120.0
+"""Stacks that took longer are not waited for before a stalled command is ended."""
+GRACE_S = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StallSettings:
+    """What counts as a stall, and what is done about it."""
+
+    limits: StallLimits = field(default_factory=StallLimits)
+    """Seconds without progress, by what a rank does."""
+    action: Action = "dump"
+    """`none` tells of a stall, `dump` also records what each rank is doing, `kill` then ends the command."""
+    grace_s: float = GRACE_S
+    """Seconds between SIGTERM and SIGKILL for a command that is ended."""
+
+    def __post_init__(self) -> None:
+        """Check.
+
+        Raises:
+            ValueError: a setting is wrong; the message names it.
+        """
+        if self.action not in ACTIONS:
+            raise ValueError(f"stall action {self.action!r} is none of {', '.join(ACTIONS)}")
+        if not 0 <= self.grace_s < float("inf"):
+            raise ValueError(f"grace_s={self.grace_s!r} is not 0 or more seconds")
+
+
+class Reporter(Protocol):
+    """Speaks for the launcher; may be called from any thread."""
+
+    def fact(self, source: str, text: str, at: float | None = None) -> None:
+        """Evidence."""
+
+    def decision(self, what: str, why: str, values: Mapping[str, float]) -> None:
+        """Something was decided."""
+
+    def failed(self, message: str) -> None:
+        """The attempt has failed."""
+
+
+class Followed(msgspec.Struct):
+    """A rank process and what its journal has told so far."""
+
+    process: RankProcess
+    tail: Tail
+    progress: RankProgress
+    moved_s: float
+    """The quiet clock at its last progress."""
+    rest: bytes = b""
+
+
+class QuietClock:
+    """Seconds that somebody was there to see pass.
+
+    >>> clock = QuietClock(now_s=0.0)
+    >>> clock.tick(1.0), clock.tick(3601.0), clock.tick(3602.0)
+    (1.0, 6.0, 7.0)
+    """
+
+    def __init__(self, now_s: float) -> None:
+        self.read_s = 0.0
+        self._last_s = now_s
+
+    def tick(self, now_s: float) -> float:
+        """The reading at this moment of a monotonic clock."""
+        self.read_s += min(max(now_s - self._last_s, 0.0), LONGEST_LOOK_S)
+        self._last_s = now_s
+        return self.read_s
+
+
+class Stall(msgspec.Struct):
+    """A stall that goes on: since when by the quiet clock, and the thread that looks into it."""
+
+    since_s: float
+    attempt: int
+    capture: threading.Thread | None = None
+    opened_s: float = 0.0
+    asked_to_end_s: float | None = None
+    killed: bool = False
+
+
+class StallWatch:
+    """The observer. `alive` are the processes of the ranks at this moment.
+
+    Args:
+        settings: what counts as a stall, and what to do.
+        alive: the rank processes that live.
+        reporter: speaks for the launcher.
+        snapshot: what a process is doing, as text (of pid and rank).
+        journals_written: False where nothing can be written beside the journals.
+        end: sends a signal to the command and its ranks.
+        monotonic: the clock that silence is measured with.
+        wall: Unix seconds.
+    """
+
+    def __init__(  # noqa: PLR0913 - the world is injected
+        self,
+        settings: StallSettings,
+        *,
+        alive: Callable[[], Sequence[RankProcess]],
+        reporter: Reporter,
+        snapshot: Callable[[int, int], str],
+        journals_written: Callable[[], bool],
+        end: Callable[[int], None],
+        monotonic: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._alive = alive
+        self._reporter = reporter
+        self._snapshot = snapshot
+        self._journals_written = journals_written
+        self._end = end
+        self._monotonic = monotonic
+        self._wall = wall
+        self._clock = QuietClock(monotonic())
+        self._looked_s = -LOOK_EVERY_S
+        self._followed: dict[Path, Followed] = {}
+        self.stall: Stall | None = None
+        """The stall that goes on; None while there is progress."""
+
+    def look(self) -> None:
+        """One look, at most one in `LOOK_EVERY_S` seconds."""
+        now_s = self._clock.tick(self._monotonic())
+        if now_s - self._looked_s < LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        moved = self._follow(now_s)
+        live = [each for each in self._followed.values() if not each.progress.ended]
+        live.sort(key=lambda each: each.progress.rank)
+        if self.stall is not None:
+            self._go_on(self.stall, now_s, moved=moved, gone=not live)
+        elif live and all(self._is_overdue(each, now_s) for each in live):
+            self._begin(live, now_s)
+
+    def _follow(self, now_s: float) -> bool:
+        """Read on in the journals of those that live; True where any made progress."""
+        processes = {process.journal: process for process in self._alive()}
+        for journal in self._followed.keys() - processes.keys():
+            del self._followed[journal]
+        fresh = processes.keys() - self._followed.keys()
+        for journal in fresh:
+            process = processes[journal]
+            self._followed[journal] = Followed(process, Tail(journal), RankProgress(process.rank), now_s)
+        moved = bool(fresh)
+        for each in self._followed.values():
+            if each.progress.take(new_events(each)):
+                each.moved_s = now_s
+                moved = True
+        return moved
+
+    def _is_overdue(self, each: Followed, now_s: float) -> bool:
+        return now_s - each.moved_s > each.progress.limit_s(self._settings.limits)
+
+    def _begin(self, live: Sequence[Followed], now_s: float) -> None:
+        if not self._journals_written():
+            for each in live:
+                each.moved_s = now_s
+            return
+        since_s = max(each.moved_s for each in live)
+        stall = self.stall = Stall(since_s, max(each.process.attempt for each in live), opened_s=now_s)
+        quiet_s = now_s - since_s
+        where = where_they_are({each.progress.rank: each.progress.in_words for each in live})
+        told_at = self._wall() - quiet_s
+        self._reporter.fact(
+            "stall", f"no rank of this node made progress for {quiet_s:.0f} s: {where}", told_at
+        )
+        if self._settings.action != "none":
+            targets = [(each.process, f"rank {each.progress.rank} {each.progress.in_words}") for each in live]
+            stall.capture = threading.Thread(
+                target=self._capture, args=(targets,), name="ett-stacks", daemon=True
+            )
+            stall.capture.start()
+
+    def _capture(self, targets: Sequence[tuple[RankProcess, str]]) -> None:
+        """Record what each rank is doing; runs in a thread of its own."""
+        for process, words in targets:
+            try:
+                seen = self._snapshot(process.pid, process.rank)
+            except Exception as error:  # noqa: BLE001 - one rank that cannot be looked into hides no other
+                seen = f"nothing could be seen ({type(error).__name__}: {error})"
+            self._reporter.fact("stack", f"{words} (pid {process.pid})\n{seen}")
+
+    def _go_on(self, stall: Stall, now_s: float, *, moved: bool, gone: bool) -> None:
+        if stall.asked_to_end_s is None and (moved or gone):
+            lasted_s = now_s - stall.since_s
+            what = "there is progress again" if moved else "its ranks are gone"
+            self._reporter.fact("stall", f"the stall is over after {lasted_s:.0f} s: {what}")
+            self.stall = None
+        elif self._settings.action == "kill":
+            self._end_command(stall, now_s)
+
+    def _end_command(self, stall: Stall, now_s: float) -> None:
+        """SIGTERM once what can be seen was recorded, SIGKILL after the grace time."""
+        if stall.asked_to_end_s is None:
+            captured = stall.capture is None or not stall.capture.is_alive()
+            if captured or now_s - stall.opened_s > CAPTURE_S:
+                stall.asked_to_end_s = now_s
+                quiet_s = now_s - stall.since_s
+                self._reporter.failed(
+                    f"stalled: no rank made progress for {quiet_s:.0f} s; ended by the launcher"
+                )
+                why = "no rank made progress and the stall action is kill"
+                self._reporter.decision("end the stalled command", why, {"quiet_s": quiet_s})
+                self._end(signal.SIGTERM)
+        elif not stall.killed and now_s - stall.asked_to_end_s >= self._settings.grace_s:
+            stall.killed = True
+            self._reporter.decision("kill the stalled command", "it did not end when asked to", {})
+            self._end(signal.SIGKILL)
+
+
+def new_events(each: Followed) -> list[AnyEvent]:
+    """The events that a journal has gained; lines that are none are passed over."""
+    found = []
+    while data := each.tail.read():
+        *lines, each.rest = (each.rest + data).split(b"\n")
+        found += [event for line in lines if (event := _event(line)) is not None]
+    return found
+
+
+def _event(line: bytes) -> AnyEvent | None:
+    try:
+        return decode(line)
+    except ValueError:
+        return None
