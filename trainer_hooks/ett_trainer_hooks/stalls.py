@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +21,7 @@ import msgspec
 
 from ett_core.events import AnyEvent, decode
 from ett_trainer_hooks.follow import Tail
+from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.rank_progress import (
     ACTIONS,
     Action,
@@ -26,7 +29,8 @@ from ett_trainer_hooks.rank_progress import (
     StallLimits,
     where_they_are,
 )
-from ett_trainer_hooks.ranks import RankProcess
+from ett_trainer_hooks.ranks import RankProcess, RankWatch
+from ett_trainer_hooks.stacks import py_spy_path, snapshot
 
 LONGEST_LOOK_S = 5.0
 """No more than this is counted between two looks."""
@@ -34,6 +38,8 @@ LOOK_EVERY_S = 1.0
 CAPTURE_S = 120.0
 """Stacks that took longer are not waited for before a stalled command is ended."""
 GRACE_S = 30.0
+JOURNAL_S = 1.0
+"""Seconds to wait for the launcher's own journal, to know whether journals can be written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +60,7 @@ class StallSettings:
             ValueError: a setting is wrong; the message names it.
         """
         if self.action not in ACTIONS:
-            raise ValueError(f"stall action {self.action!r} is none of {', '.join(ACTIONS)}")
+            raise ValueError(f"the stall action {self.action!r} is none of {', '.join(ACTIONS)}")
         if not 0 <= self.grace_s < float("inf"):
             raise ValueError(f"grace_s={self.grace_s!r} is not 0 or more seconds")
 
@@ -241,6 +247,30 @@ class StallWatch:
             stall.killed = True
             self._reporter.decision("kill the stalled command", "it did not end when asked to", {})
             self._end(signal.SIGKILL)
+
+
+def watch_for_stalls(
+    settings: StallSettings,
+    *,
+    watch: RankWatch,
+    reporter: Reporter,
+    journal: Journal,
+    end: Callable[[int], None],
+) -> StallWatch:
+    """The watchdog over the ranks of this node; `journal` is the launcher's own, beside theirs.
+
+    `end` sends a signal to the command and all its ranks.
+    """
+    return StallWatch(
+        settings,
+        alive=lambda: watch.alive,
+        reporter=reporter,
+        snapshot=partial(snapshot, py_spy=py_spy_path()),
+        journals_written=lambda: journal.flush(JOURNAL_S),
+        end=end,
+        monotonic=time.monotonic,
+        wall=time.time,
+    )
 
 
 def new_events(each: Followed) -> list[AnyEvent]:
