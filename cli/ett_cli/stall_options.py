@@ -23,7 +23,7 @@ def add_stall_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--stall-action",
         metavar="ACTION",
-        help="none: tell of it; dump: also record the stacks of the ranks (default); kill: then end the command",
+        help="none: tell of it; dump: also record what the ranks are doing (default); kill: end the command",
     )
 
 

@@ -89,7 +89,7 @@ class RankProgress:
             words = {"start": "before its first batch", "first_batch": "in its first step"}
             return words.get(self.place, f"in {self.place}, before its first step")
         where = "in the loop" if self.place == "loop" else f"in {self.place}"
-        return f"{where}, after step {self.step}"
+        return f"{where} (last report: step {self.step})"
 
     def limit_s(self, limits: StallLimits) -> float:
         """Seconds without progress that are too long where it is; infinite where that is off."""
@@ -153,9 +153,8 @@ def _close(phases: list[str], name: str) -> None:
 def where_they_are(ranks: Mapping[int, str]) -> str:
     """Ranks by what they do, in words; neighbours are written as a span.
 
-    >>> where_they_are({0: "in checkpoint, after step 4", 1: "in the loop, after step 4",
-    ...                 2: "in the loop, after step 4", 5: "in the loop, after step 4"})
-    'rank 0 in checkpoint, after step 4; ranks 1-2, 5 in the loop, after step 4'
+    >>> where_they_are({0: "in checkpoint", 1: "in the loop", 2: "in the loop", 5: "in the loop"})
+    'rank 0 in checkpoint; ranks 1-2, 5 in the loop'
     """
     groups: dict[str, list[int]] = {}
     for rank, words in sorted(ranks.items()):

@@ -37,7 +37,6 @@ LONGEST_LOOK_S = 5.0
 LOOK_EVERY_S = 1.0
 CAPTURE_S = 120.0
 """Stacks that took longer are not waited for before a stalled command is ended."""
-GRACE_S = 30.0
 JOURNAL_S = 1.0
 """Seconds to wait for the launcher's own journal, to know whether journals can be written."""
 
@@ -50,8 +49,6 @@ class StallSettings:
     """Seconds without progress, by what a rank does."""
     action: Action = "dump"
     """`none` tells of a stall, `dump` also records what each rank is doing, `kill` then ends the command."""
-    grace_s: float = GRACE_S
-    """Seconds between SIGTERM and SIGKILL for a command that is ended."""
 
     def __post_init__(self) -> None:
         """Check.
@@ -61,8 +58,6 @@ class StallSettings:
         """
         if self.action not in ACTIONS:
             raise ValueError(f"the stall action {self.action!r} is none of {', '.join(ACTIONS)}")
-        if not 0 <= self.grace_s < float("inf"):
-            raise ValueError(f"grace_s={self.grace_s!r} is not 0 or more seconds")
 
 
 class Reporter(Protocol):
@@ -129,6 +124,7 @@ class StallWatch:
         snapshot: what a process is doing, as text (of pid and rank).
         journals_written: False where nothing can be written beside the journals.
         end: sends a signal to the command and its ranks.
+        grace_s: seconds between SIGTERM and SIGKILL for a command that is ended.
         monotonic: the clock that silence is measured with.
         wall: Unix seconds.
     """
@@ -142,6 +138,7 @@ class StallWatch:
         snapshot: Callable[[int, int], str],
         journals_written: Callable[[], bool],
         end: Callable[[int], None],
+        grace_s: float,
         monotonic: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
@@ -151,6 +148,7 @@ class StallWatch:
         self._snapshot = snapshot
         self._journals_written = journals_written
         self._end = end
+        self._grace_s = grace_s
         self._monotonic = monotonic
         self._wall = wall
         self._clock = QuietClock(monotonic())
@@ -160,9 +158,9 @@ class StallWatch:
         """The stall that goes on; None while there is progress."""
 
     def look(self) -> None:
-        """One look, at most one in `LOOK_EVERY_S` seconds."""
+        """One look, at most one in `LOOK_EVERY_S` seconds while nothing is stalled."""
         now_s = self._clock.tick(self._monotonic())
-        if now_s - self._looked_s < LOOK_EVERY_S:
+        if self.stall is None and now_s - self._looked_s < LOOK_EVERY_S:
             return
         self._looked_s = now_s
         moved = self._follow(now_s)
@@ -174,10 +172,8 @@ class StallWatch:
             self._begin(live, now_s)
 
     def _follow(self, now_s: float) -> bool:
-        """Read on in the journals of those that live; True where any made progress."""
+        """Read on in the journals, to the ends of those that are gone; True where any made progress."""
         processes = {process.journal: process for process in self._alive()}
-        for journal in self._followed.keys() - processes.keys():
-            del self._followed[journal]
         fresh = processes.keys() - self._followed.keys()
         for journal in fresh:
             process = processes[journal]
@@ -187,6 +183,8 @@ class StallWatch:
             if each.progress.take(new_events(each)):
                 each.moved_s = now_s
                 moved = True
+        for journal in self._followed.keys() - processes.keys():
+            del self._followed[journal]
         return moved
 
     def _is_overdue(self, each: Followed, now_s: float) -> bool:
@@ -243,7 +241,7 @@ class StallWatch:
                 why = "no rank made progress and the stall action is kill"
                 self._reporter.decision("end the stalled command", why, {"quiet_s": quiet_s})
                 self._end(signal.SIGTERM)
-        elif not stall.killed and now_s - stall.asked_to_end_s >= self._settings.grace_s:
+        elif not stall.killed and now_s - stall.asked_to_end_s >= self._grace_s:
             stall.killed = True
             self._reporter.decision("kill the stalled command", "it did not end when asked to", {})
             self._end(signal.SIGKILL)
@@ -256,10 +254,11 @@ def watch_for_stalls(
     reporter: Reporter,
     journal: Journal,
     end: Callable[[int], None],
+    grace_s: float,
 ) -> StallWatch:
     """The watchdog over the ranks of this node; `journal` is the launcher's own, beside theirs.
 
-    `end` sends a signal to the command and all its ranks.
+    `end` sends a signal to the command and all its ranks; `grace_s` seconds after SIGTERM it is SIGKILL.
     """
     return StallWatch(
         settings,
@@ -268,6 +267,7 @@ def watch_for_stalls(
         snapshot=partial(snapshot, py_spy=py_spy_path()),
         journals_written=lambda: journal.flush(JOURNAL_S),
         end=end,
+        grace_s=grace_s,
         monotonic=time.monotonic,
         wall=time.time,
     )
