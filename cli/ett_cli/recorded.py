@@ -79,6 +79,7 @@ class Recorded:
             "compile": self._details.compile_s,
             "step_times": None if steps is None else asdict(steps),
             "step_spread": self._details.rank_paces.step_spread,
+            "stalls": self._details.stalls(),
             "stragglers": self._details.stragglers(),
             "async_saves": as_object(self._details.async_saves.saves),
         }

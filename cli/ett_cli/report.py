@@ -34,6 +34,7 @@ def report(job: Job) -> str:
         "\n".join(partition_lines(job.get("components", {}))),
         "\n".join(_figures(job)),
         "\n".join(_failures(job)),
+        "\n".join(_stalls(job)),
         "\n".join(_stragglers(job)),
         "\n".join(_caches(job)),
         largest_loss(job.get("components", {})),
@@ -197,6 +198,15 @@ def beside_steps(saves: Mapping[str, Any]) -> str:
         cost = f"{100 * (saves['share'] or 0.0):.1f} % longer, by {duration(excess_s)}"
     text = f"{known:,} in flight made steps {cost} {noise}"
     return text if known == count else f"{text}; of {count - known:,} nothing is known"
+
+
+def _stalls(job: Job) -> Iterator[str]:
+    stalls = [line for line in job.get("stalls") or () if line["source"] == "stall"]
+    if stalls:
+        yield "Stalls"
+    for line in stalls:
+        node = f" on {line['node']}" if line["node"] else ""
+        yield f"  {duration(max(line['time'] - job['start'], 0.0))} in{node}: {line['text']}"
 
 
 def _stragglers(job: Job) -> Iterator[str]:

@@ -37,6 +37,8 @@ from ett_core.stragglers import RankPaces
 EVIDENCE_KEPT = 100
 """Latest evidence lines kept of one attempt."""
 EVIDENCE_ATTEMPTS_KEPT = 20
+STALL_SOURCES = ("stall", "stack")
+"""Sources of evidence about jobs that make no progress: that they do not, and what each rank was doing."""
 EVIDENCE_CHARACTERS = 8192
 NAMES_KEPT = 256
 """Distinct names (labels, versions, compile stages, counters) kept; further ones are left out."""
@@ -171,6 +173,16 @@ class JobDetails:
     def evidence(self, attempt: int) -> list[EvidenceLine]:
         """The evidence lines of one attempt, in order of time."""
         return list(self._evidence.get(attempt, ()))
+
+    def stalls(self) -> list[dict[str, Any]]:
+        """What launchers told of stalls, and of what the ranks were doing then, as JSON objects in order."""
+        fields = ("time", "rank", "node", "source", "text")
+        return [
+            {"attempt": attempt, **{field: getattr(line, field) for field in fields}}
+            for attempt in sorted(self._evidence)
+            for line in self._evidence[attempt]
+            if line.source in STALL_SOURCES
+        ]
 
     def node_in(self, attempt: int, rank: int) -> str:
         """The node of a rank in an attempt; empty where it is not known, or of an earlier attempt."""

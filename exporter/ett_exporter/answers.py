@@ -50,6 +50,7 @@ def page_answer(page: JobPage) -> Json:
         "compile": details.compile_s,
         "hidden": _sum_of(attempt.hidden for attempt in account.attempts),
         "counters": details.counters,
+        "stalls": page.stalls,
         "stragglers": page.stragglers,
         "step_spread": page.step_spread,
         "async_saves": as_object(page.async_saves),

@@ -75,6 +75,7 @@ class JobPage(msgspec.Struct, frozen=True):
     checkpoints: Sequence[CheckpointDetail]
     evidence: Mapping[int, Sequence[EvidenceLine]]
     nodes: Mapping[int, str]
+    stalls: Sequence[Mapping[str, Any]]
     stragglers: Sequence[Mapping[str, Any]]
     step_spread: float | None
     async_saves: Sequence[SaveInterference]
@@ -124,6 +125,7 @@ class LiveJob:
                 checkpoints=self._details.checkpoints.latest,
                 evidence={f.attempt: self._details.evidence(f.attempt) for f in view.account.failures},
                 nodes=dict(self._details.nodes),
+                stalls=self._details.stalls(),
                 stragglers=self._details.stragglers(),
                 step_spread=self._details.rank_paces.step_spread,
                 async_saves=self._details.async_saves.saves,

@@ -55,6 +55,17 @@ SLOW = {
 }  # fmt: skip
 
 
+def test_stalls_are_told_by_their_sentences_and_not_by_stacks():
+    line = {"attempt": 0, "time": 1090.0, "rank": -1, "node": "n0"}
+    stalls = [
+        {**line, "source": "stall", "text": "no rank made progress"},
+        {**line, "source": "stack", "text": "x"},
+    ]
+    lines = report(JOB | {"start": 1000.0, "stalls": stalls}).splitlines()
+    place = lines.index("Stalls")
+    assert lines[place + 1 : place + 3] == ["  1 m 30.0 s in on n0: no rank made progress", ""]
+
+
 def test_slow_ranks_and_saves_beside_steps_have_lines_of_their_own():
     lines = report(JOB | SLOW).splitlines()
     place = lines.index("Slow ranks")

@@ -24,6 +24,7 @@ JOB_KEYS = {
     "checkpoint_count", "last_durable_at", "last_durable_step", "caches",
 }  # fmt: skip
 PAGE_KEYS = JOB_KEYS | {
+    "stalls",
     "stragglers",
     "step_spread",
     "async_saves",

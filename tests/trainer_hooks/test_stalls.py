@@ -18,6 +18,7 @@ from ett_core.events import (
     StepSeconds,
     encode,
 )
+from ett_trainer_hooks.parts import part_path
 from ett_trainer_hooks.rank_progress import RankProgress, StallLimits
 from ett_trainer_hooks.ranks import RankProcess
 from ett_trainer_hooks.stalls import StallSettings, StallWatch
@@ -253,6 +254,24 @@ def test_a_torn_or_strange_line_hides_nothing(world):
         file.write(encode(steps(step=9))[30:] + b"\n")
     w.pass_time(302)
     assert "step 9" in w.texts("stall")[0]
+
+
+def test_a_journal_that_goes_on_in_parts_is_followed_through_them(world):
+    """Also over parts that were removed meanwhile, for want of room."""
+    w = world()
+    w.say(steps())
+    first = w.alive[0].journal
+    with first.open("ab") as file:
+        file.write(encode(steps(step=2)) + b"\n")
+    part_path(first, 1).write_bytes(encode(steps(step=3)) + b"\n")
+    w.pass_time(200)
+    part_path(first, 2).write_bytes(encode(steps(step=4)) + b"\n")
+    w.pass_time(200)
+    part_path(first, 9).write_bytes(encode(steps(step=12)) + b"\n")
+    w.pass_time(400)
+    assert w.told == []
+    w.pass_time(4)
+    assert "last report: step 12" in w.texts("stall")[0]
 
 
 def test_told_to_do_nothing_it_only_tells(world):

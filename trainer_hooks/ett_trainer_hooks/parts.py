@@ -113,6 +113,16 @@ def last_part(first: Path) -> Path:
     return max(later, default=first)
 
 
+def part_number(path: Path) -> int:
+    """Which part of its journal a file is, from 0.
+
+    >>> part_number(Path("00ff-4711.part000002.jsonl")), part_number(Path("00ff-4711.jsonl"))
+    (2, 0)
+    """
+    _, part, digits = path.name.removesuffix(SUFFIX).rpartition(PART)
+    return int(digits) if part and digits.isdecimal() else 0
+
+
 def pid_of(path: Path) -> int | None:
     """The process that writes a journal, from the name of any of its parts.
 

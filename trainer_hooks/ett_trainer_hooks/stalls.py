@@ -22,6 +22,7 @@ import msgspec
 from ett_core.events import AnyEvent, decode
 from ett_trainer_hooks.follow import Tail
 from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.parts import last_part, part_number, part_path
 from ett_trainer_hooks.rank_progress import (
     ACTIONS,
     Action,
@@ -73,15 +74,46 @@ class Reporter(Protocol):
         """The attempt has failed."""
 
 
-class Followed(msgspec.Struct):
-    """A rank process and what its journal has told so far."""
+class Followed:
+    """A rank process and what its journal has told; `moved_s` is the quiet clock at its last progress."""
 
-    process: RankProcess
-    tail: Tail
-    progress: RankProgress
-    moved_s: float
-    """The quiet clock at its last progress."""
-    rest: bytes = b""
+    def __init__(self, process: RankProcess, moved_s: float) -> None:
+        self.process = process
+        self.progress = RankProgress(process.rank)
+        self.moved_s = moved_s
+        self._part = 0
+        self._tail = Tail(process.journal)
+        self._rest = b""
+
+    def moves(self) -> bool:
+        """Read on, through all parts of the journal; True where any of it is progress."""
+        moved = self.progress.take(self._new_events())
+        while (following := part_path(self.process.journal, self._part + 1)).exists():
+            moved = self.progress.take(self._new_events()) or moved
+            self._go_on_in(following, self._part + 1)
+            moved = self.progress.take(self._new_events()) or moved
+        return moved
+
+    def skips(self) -> bool:
+        """Go on in the last part where parts in between are gone; True where that was so."""
+        last = last_part(self.process.journal)
+        number = part_number(last)
+        if number <= self._part:
+            return False
+        self._go_on_in(last, number)
+        self.moves()
+        return True
+
+    def _go_on_in(self, part: Path, number: int) -> None:
+        self._part, self._tail, self._rest = number, Tail(part), b""
+
+    def _new_events(self) -> list[AnyEvent]:
+        """The events that the current part has gained; lines that are none are passed over."""
+        found = []
+        while data := self._tail.read():
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            found += [event for line in lines if (event := _event(line)) is not None]
+        return found
 
 
 class QuietClock:
@@ -176,11 +208,10 @@ class StallWatch:
         processes = {process.journal: process for process in self._alive()}
         fresh = processes.keys() - self._followed.keys()
         for journal in fresh:
-            process = processes[journal]
-            self._followed[journal] = Followed(process, Tail(journal), RankProgress(process.rank), now_s)
+            self._followed[journal] = Followed(processes[journal], now_s)
         moved = bool(fresh)
         for each in self._followed.values():
-            if each.progress.take(new_events(each)):
+            if each.moves():
                 each.moved_s = now_s
                 moved = True
         for journal in self._followed.keys() - processes.keys():
@@ -191,7 +222,7 @@ class StallWatch:
         return now_s - each.moved_s > each.progress.limit_s(self._settings.limits)
 
     def _begin(self, live: Sequence[Followed], now_s: float) -> None:
-        if not self._journals_written():
+        if any(each.skips() for each in live) or not self._journals_written():
             for each in live:
                 each.moved_s = now_s
             return
@@ -247,7 +278,7 @@ class StallWatch:
             self._end(signal.SIGKILL)
 
 
-def watch_for_stalls(
+def watch_for_stalls(  # noqa: PLR0913 - the world is injected
     settings: StallSettings,
     *,
     watch: RankWatch,
@@ -271,15 +302,6 @@ def watch_for_stalls(
         monotonic=time.monotonic,
         wall=time.time,
     )
-
-
-def new_events(each: Followed) -> list[AnyEvent]:
-    """The events that a journal has gained; lines that are none are passed over."""
-    found = []
-    while data := each.tail.read():
-        *lines, each.rest = (each.rest + data).split(b"\n")
-        found += [event for line in lines if (event := _event(line)) is not None]
-    return found
 
 
 def _event(line: bytes) -> AnyEvent | None:
