@@ -115,6 +115,18 @@ def test_a_pause_is_told_with_its_end_and_stops_nothing(ran, tmp_path):
     assert told[-1].status == "succeeded"
 
 
+def test_a_stalled_command_is_started_again_where_that_was_asked_for(ran, tmp_path):
+    """The next attempt is another job to watch: what ended the first one does not reach it."""
+    program = tmp_path / "once.py"
+    more = "import os; hangs = os.environ.get('ETT_ATTEMPT', '0') == '0'"
+    program.write_text(PAUSED.format(pause="60 if hangs else 0", more=more))
+    options = ["--stall-after", "1", "--stall-action", "kill", "--grace", "2", "--max-restarts", "1"]
+    status, said, told = ran(str(program), options=[*options, "--restart-delay", "0.1"])
+    assert status == 0, said
+    assert [event.attempt for event in told if event.kind == "failure" and "stalled" in event.message] == [0]
+    assert (told[-1].kind, told[-1].status) == ("job_end", "succeeded")
+
+
 def test_a_program_that_does_not_end_when_asked_is_killed(ran, tmp_path):
     """SIGTERM is ignored by it; after the grace time it is gone all the same, and the failure says why."""
     program = tmp_path / "stubborn.py"

@@ -19,6 +19,7 @@ from ett_core.events import (
     encode,
 )
 from ett_trainer_hooks.parts import part_path
+from ett_trainer_hooks.procfs import Process
 from ett_trainer_hooks.rank_progress import RankProgress, StallLimits
 from ett_trainer_hooks.ranks import RankProcess
 from ett_trainer_hooks.stalls import StallSettings, StallWatch
@@ -36,6 +37,10 @@ def steps(time=0.0, rank=0, step=1, seconds=1.0, wait_s=0.0):
     return event(Progress, time, rank, step=step, steps=1, data_wait_s=wait_s, step_seconds=times)
 
 
+def process(pid, started=7):
+    return Process(pid, 1, pid, pid, "S", started)
+
+
 @dataclass
 class World:
     """A launcher with ranks, all of it at hand."""
@@ -51,6 +56,7 @@ class World:
     failures: list = field(default_factory=list)
     signals: list = field(default_factory=list)
     seen: object = None
+    processes: list = field(default_factory=lambda: [process(11), process(12)])
 
     def __post_init__(self):
         self.watch = StallWatch(
@@ -59,7 +65,8 @@ class World:
             reporter=self,
             snapshot=lambda pid, rank: self.seen(rank) if self.seen else f"stacks of {pid}",
             journals_written=lambda: self.writable,
-            end=self.signals.append,
+            processes=lambda: list(self.processes),
+            send=lambda processes, number: self.signals.append(([each.pid for each in processes], number)),
             grace_s=30.0,
             monotonic=lambda: self.now_s,
             wall=lambda: T0 + self.now_s,
@@ -287,17 +294,33 @@ def test_told_to_kill_it_records_first_then_asks_then_ends(world):
     w.say(steps())
     w.pass_time(303)
     assert w.failures == ["stalled: no rank made progress for 302 s; ended by the launcher"]
-    assert w.signals == [signal.SIGTERM]
+    assert w.signals == [([11, 12], signal.SIGTERM)]
     w.say(event(AttemptEnd, status="failed"))
+    w.processes.remove(process(11))
     w.pass_time(29)
-    assert w.signals == [signal.SIGTERM]
+    assert len(w.signals) == 1
     w.pass_time(100)
-    assert w.signals == [signal.SIGTERM, signal.SIGKILL]
+    assert w.signals[1:] == [([12], signal.SIGKILL)]
     assert [source for source, _ in w.told] == ["stall", "stack"]
     assert w.decided == [
         ("end the stalled command", "no rank made progress and the stall action is kill", {"quiet_s": 302.0}),
         ("kill the stalled command", "it did not end when asked to", {}),
     ]
+
+
+def test_what_is_started_after_the_end_of_a_stalled_command_is_left_alone(world):
+    """Also a process that got the pid of one that was asked to end."""
+    w = world(action="kill")
+    w.say(steps())
+    w.pass_time(303)
+    w.processes[:] = [process(11, started=8), process(13)]
+    w.alive.clear()
+    w.say(steps(rank=5))
+    w.pass_time(100)
+    assert w.signals == [([11, 12], signal.SIGTERM)]
+    assert w.watch.stall is None
+    w.pass_time(300)
+    assert w.signals[1] == ([11, 13], signal.SIGTERM)
 
 
 def test_a_rank_that_cannot_be_looked_into_hides_no_other(world):

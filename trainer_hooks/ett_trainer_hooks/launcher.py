@@ -42,6 +42,7 @@ from ett_trainer_hooks.place import writable_place
 from ett_trainer_hooks.ranks import RankWatch
 from ett_trainer_hooks.restarts import RestartPolicy
 from ett_trainer_hooks.shipper import Shipper
+from ett_trainer_hooks.stalls import StallSettings, watch_for_stalls
 from ett_trainer_hooks.stopping import Stop, listening, scheduled_end
 from ett_trainer_hooks.supervision import TAIL_BYTES, Supervision
 from ett_trainer_hooks.transport import exporter_address, poster
@@ -73,6 +74,8 @@ class LaunchSettings:
     """Seconds that the command has to end once the job is stopped, and ranks that outlive it."""
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
     """When the command is started again by the launcher; never by default."""
+    stalls: StallSettings = field(default_factory=StallSettings)
+    """What counts as a stall, and what is done about one."""
     look_every_s: float = 0.2
     """Seconds between two looks at processes and output; a death is seen at once where the kernel tells."""
 
@@ -175,15 +178,24 @@ def launch(
                 tells_job_end=tells_job_end,
             )
             system = System(kernel, OomCounter(), supervision, clock)
+            family = Family(identity.writer, environ)
+            stalls = watch_for_stalls(
+                settings.stalls,
+                watch=watch,
+                reporter=supervision,
+                journal=journal,
+                processes=family.living,
+                grace_s=settings.grace_s,
+            )
             attempts = Attempts(
                 command=settings.command,
                 environment=environment,
                 outputs=outputs,
                 supervision=supervision,
                 stop=stop,
-                family=Family(identity.writer, environ),
+                family=family,
                 policy=settings.restarts,
-                observers=[system.look, supervision.look],
+                observers=[system.look, supervision.look, stalls.look],
                 oom_kills=lambda: system.oom_kills,
                 grace_s=settings.grace_s,
                 look_every_s=settings.look_every_s,

@@ -22,7 +22,9 @@ import msgspec
 from ett_core.events import AnyEvent, decode
 from ett_trainer_hooks.follow import Tail
 from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.orphans import end_all
 from ett_trainer_hooks.parts import last_part, part_number, part_path
+from ett_trainer_hooks.procfs import Process
 from ett_trainer_hooks.rank_progress import (
     ACTIONS,
     Action,
@@ -143,6 +145,7 @@ class Stall(msgspec.Struct):
     capture: threading.Thread | None = None
     opened_s: float = 0.0
     asked_to_end_s: float | None = None
+    targets: Sequence[Process] = ()
     killed: bool = False
 
 
@@ -155,7 +158,8 @@ class StallWatch:
         reporter: speaks for the launcher.
         snapshot: what a process is doing, as text (of pid and rank).
         journals_written: False where nothing can be written beside the journals.
-        end: sends a signal to the command and its ranks.
+        processes: the command and all that descends from it.
+        send: sends a signal to processes.
         grace_s: seconds between SIGTERM and SIGKILL for a command that is ended.
         monotonic: the clock that silence is measured with.
         wall: Unix seconds.
@@ -169,7 +173,8 @@ class StallWatch:
         reporter: Reporter,
         snapshot: Callable[[int, int], str],
         journals_written: Callable[[], bool],
-        end: Callable[[int], None],
+        processes: Callable[[], Sequence[Process]],
+        send: Callable[[Sequence[Process], int], None],
         grace_s: float,
         monotonic: Callable[[], float],
         wall: Callable[[], float],
@@ -179,7 +184,8 @@ class StallWatch:
         self._reporter = reporter
         self._snapshot = snapshot
         self._journals_written = journals_written
-        self._end = end
+        self._processes = processes
+        self._send = send
         self._grace_s = grace_s
         self._monotonic = monotonic
         self._wall = wall
@@ -251,31 +257,44 @@ class StallWatch:
             self._reporter.fact("stack", f"{words} (pid {process.pid})\n{seen}")
 
     def _go_on(self, stall: Stall, now_s: float, *, moved: bool, gone: bool) -> None:
-        if stall.asked_to_end_s is None and (moved or gone):
+        if stall.asked_to_end_s is not None:
+            self._see_to_the_end(stall, now_s, stall.asked_to_end_s)
+        elif moved or gone:
             lasted_s = now_s - stall.since_s
             what = "there is progress again" if moved else "its ranks are gone"
             self._reporter.fact("stall", f"the stall is over after {lasted_s:.0f} s: {what}")
             self.stall = None
         elif self._settings.action == "kill":
-            self._end_command(stall, now_s)
+            self._ask_to_end(stall, now_s)
 
-    def _end_command(self, stall: Stall, now_s: float) -> None:
-        """SIGTERM once what can be seen was recorded, SIGKILL after the grace time."""
-        if stall.asked_to_end_s is None:
-            captured = stall.capture is None or not stall.capture.is_alive()
-            if captured or now_s - stall.opened_s > CAPTURE_S:
-                stall.asked_to_end_s = now_s
-                quiet_s = now_s - stall.since_s
-                self._reporter.failed(
-                    f"stalled: no rank made progress for {quiet_s:.0f} s; ended by the launcher"
-                )
-                why = "no rank made progress and the stall action is kill"
-                self._reporter.decision("end the stalled command", why, {"quiet_s": quiet_s})
-                self._end(signal.SIGTERM)
-        elif not stall.killed and now_s - stall.asked_to_end_s >= self._grace_s:
+    def _ask_to_end(self, stall: Stall, now_s: float) -> None:
+        """SIGTERM to the command and its ranks, once what can be seen was recorded."""
+        captured = stall.capture is None or not stall.capture.is_alive()
+        if not captured and now_s - stall.opened_s <= CAPTURE_S:
+            return
+        stall.asked_to_end_s = now_s
+        stall.targets = self._processes()
+        quiet_s = now_s - stall.since_s
+        self._reporter.failed(f"stalled: no rank made progress for {quiet_s:.0f} s; ended by the launcher")
+        why = "no rank made progress and the stall action is kill"
+        self._reporter.decision("end the stalled command", why, {"quiet_s": quiet_s})
+        self._send(stall.targets, signal.SIGTERM)
+
+    def _see_to_the_end(self, stall: Stall, now_s: float, asked_s: float) -> None:
+        """SIGKILL to those that are left after the grace time; what was started since is none of them."""
+        living = self._processes()
+        left = [process for process in stall.targets if process_key(process) in map(process_key, living)]
+        if not left:
+            self.stall = None
+        elif not stall.killed and now_s - asked_s >= self._grace_s:
             stall.killed = True
             self._reporter.decision("kill the stalled command", "it did not end when asked to", {})
-            self._end(signal.SIGKILL)
+            self._send(left, signal.SIGKILL)
+
+
+def process_key(process: Process) -> tuple[int, int]:
+    """What tells a process from a later one with its pid."""
+    return process.pid, process.started_ticks
 
 
 def watch_for_stalls(  # noqa: PLR0913 - the world is injected
@@ -284,20 +303,18 @@ def watch_for_stalls(  # noqa: PLR0913 - the world is injected
     watch: RankWatch,
     reporter: Reporter,
     journal: Journal,
-    end: Callable[[int], None],
+    processes: Callable[[], Sequence[Process]],
     grace_s: float,
 ) -> StallWatch:
-    """The watchdog over the ranks of this node; `journal` is the launcher's own, beside theirs.
-
-    `end` sends a signal to the command and all its ranks; `grace_s` seconds after SIGTERM it is SIGKILL.
-    """
+    """The watchdog over the ranks of this node; `journal` is the launcher's own, beside theirs."""
     return StallWatch(
         settings,
         alive=lambda: watch.alive,
         reporter=reporter,
         snapshot=partial(snapshot, py_spy=py_spy_path()),
         journals_written=lambda: journal.flush(JOURNAL_S),
-        end=end,
+        processes=processes,
+        send=end_all,
         grace_s=grace_s,
         monotonic=time.monotonic,
         wall=time.time,

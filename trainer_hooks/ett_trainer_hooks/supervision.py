@@ -138,6 +138,10 @@ class Supervision:
         if self._may_tell("kernel", EVIDENCE_PER_ATTEMPT):
             self.fact("kernel", text, at)
 
+    def failed(self, message: str) -> None:
+        """The attempt has failed, as somebody beside it has found."""
+        self._say(events.Failure, message=message)
+
     def decision(self, what: str, why: str, values: Mapping[str, float]) -> None:
         """The launcher decided something."""
         self._say(events.Decision, what=what, why=why, values=dict(values))

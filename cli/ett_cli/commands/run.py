@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from ett_cli.stall_options import add_stall_options, stall_settings
+
 EPILOG = """\
 The command's output passes through, its exit status is returned (128 + n where signal n ended
 it). Recorders in the command find the job by ETT_JOB_ID and ETT_JOURNAL_DIR; programs without a
@@ -87,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="observe programs that have no recorder, through public seams of torch (as ETT_AUTO=1)",
     )
+    add_stall_options(parser)
     parser.add_argument(
         "--quiet", action="store_true", help="print nothing but the command's output and errors"
     )
@@ -112,6 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
             journal_dir=directory,
             exporter_url=arguments.exporter or os.environ.get("ETT_EXPORTER_URL") or None,
             labels=dict(arguments.label),
+            stalls=stall_settings(arguments),
             drain_s=arguments.drain,
             grace_s=arguments.grace,
             restarts=RestartPolicy(
