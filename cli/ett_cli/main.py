@@ -19,6 +19,7 @@ COMMANDS = {
     "account": "print where the time of recorded jobs went",
     "diagnose": "say why a job ended, from its logs",
     "import": "turn logs of jobs that were never instrumented into events",
+    "simulate": "invent the events of a fleet, and the truth of where its time went",
     "interval": "compute the checkpoint interval that wastes least",
 }
 """Subcommand to the sentence that `ett --help` shows."""

@@ -1,0 +1,232 @@
+"""`ett simulate`: the events of a fleet that does not exist, for tests and to look at. Prints, no state."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ett_cli.simulate.fleet import Fleet
+    from ett_cli.simulate.settings import Scenario
+    from ett_cli.simulate.sinks import Sink
+    from ett_cli.simulate.truth import JobTruth
+
+CHOSEN = ("jobs", "days", "ranks", "seed", "report_s", "node_failures", "train_hours", "disorder", "skew")
+CLASSES_SHOWN = 6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `ett simulate`."""
+    from ett_cli.simulate.settings import SCENARIOS
+
+    names = "\n".join(f"  {name:<11} {text}" for name, (text, _) in SCENARIOS.items())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    same = "The same scenario, options, seed and end give the same events, byte for byte."
+    parser.epilog = f"scenarios:\n{names}\n\n{same}"
+    parser.add_argument(
+        "--scenario", choices=[*SCENARIOS], default="small", help="what happens (default: %(default)s)"
+    )
+    parser.add_argument("--out", metavar="DIR", help="write journals to a new directory (-: standard output)")
+    parser.add_argument("--exporter", metavar="URL", help="send to an exporter, as fast as it acknowledges")
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is true of each job, as JSON")
+    parser.add_argument("--live", action="store_true", help="go on after the window, by the clock")
+    parser.add_argument(
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="with --live: so many times as fast (default: 1)",
+    )
+    parser.add_argument(
+        "--live-hours",
+        type=float,
+        default=24.0,
+        metavar="H",
+        help="with --live: simulated hours (default: 24)",
+    )
+    parser.add_argument("--end", metavar="TIME", help="end of the window: Unix seconds or ISO (default: now)")
+    parser.add_argument("--seed", type=int, metavar="N", help="another seed is another fleet (default: 0)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="jobs submitted in the window")
+    parser.add_argument("--days", type=float, metavar="D", help="length of the window in days")
+    parser.add_argument("--ranks", type=int, metavar="N", help="largest world size, at most 1024")
+    parser.add_argument("--report-s", type=float, metavar="S", help="seconds between two reports of a leader")
+    parser.add_argument("--train-hours", type=float, metavar="H", help="median training time of a job")
+    parser.add_argument(
+        "--node-failures", type=float, metavar="N", help="failures of hardware in 1,000 node-days"
+    )
+    parser.add_argument("--disorder", type=float, metavar="P", help="share of lines that come late or twice")
+    parser.add_argument("--skew", type=float, metavar="P", help="share of nodes whose clock is wrong")
+
+
+def run(
+    arguments: argparse.Namespace,
+    *,
+    wall: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Simulate; returns 1 where events could not be delivered, 2 for a setting that makes no sense."""
+    from ett_cli.simulate.fleet import Fleet
+    from ett_cli.simulate.settings import scenario
+    from ett_cli.simulate.sinks import SinkError
+
+    try:
+        _check(arguments)
+        chosen = scenario(arguments.scenario, **{name: getattr(arguments, name) for name in CHOSEN})
+        end_s = int(wall()) if arguments.end is None else moment(arguments.end)
+        fleet = Fleet(chosen, round(end_s * 1000))
+        sink = _sink(arguments)
+    except ValueError as error:
+        return _complain(str(error), 2)
+    words = sys.stderr if arguments.out == "-" else sys.stdout
+    try:
+        if arguments.live:
+            return _play(arguments, fleet, sink, end_s, wall=wall, sleep=sleep)
+        truths = _tell(fleet, sink)
+        if arguments.truth is not None:
+            arguments.truth.write_bytes(_as_json(arguments.scenario, fleet, end_s, truths))
+    except SinkError as error:
+        return _complain(str(error), 1)
+    except OSError as error:
+        return _complain(f"{error.filename}: {error.strerror}", 1)
+    print("\n".join(summary(arguments.scenario, chosen, end_s, truths)), file=words)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        ValueError: the message names the options.
+    """
+    if arguments.out is None and arguments.exporter is None and arguments.truth is None:
+        raise ValueError("--out DIR, --exporter URL or --truth FILE is needed: where to put it")
+    if arguments.out is not None and arguments.exporter is not None:
+        raise ValueError("--out and --exporter exclude each other; 'ett ship' sends journals")
+    if arguments.live and arguments.truth is not None:
+        raise ValueError("--truth is told of a window that is over; leave out --live")
+    if arguments.live and arguments.end is not None:
+        raise ValueError("--live goes on from now; leave out --end")
+    if not 0.1 <= arguments.speed <= 10_000:  # noqa: PLR2004 - as the message says
+        raise ValueError(f"--speed must be between 0.1 and 10000, not {arguments.speed:g}")
+    if not 0 < arguments.live_hours <= 24 * 366:
+        raise ValueError(f"--live-hours must be above 0, at most a year, not {arguments.live_hours:g}")
+
+
+def moment(text: str) -> float:
+    """Unix seconds of a moment written as such or in ISO 8601 (UTC unless it says otherwise).
+
+    Raises:
+        ValueError: it is neither.
+
+    >>> moment("1764000000"), moment("2025-11-24T16:00:00Z"), moment("2025-11-24 16:00")
+    (1764000000.0, 1764000000.0, 1764000000.0)
+    """
+    problem = f"--end needs Unix seconds or a moment such as 2026-11-29T12:00:00Z, not {text!r}"
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            told = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        except ValueError as error:
+            raise ValueError(problem) from error
+        seconds = (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
+    if not 1e8 < seconds < 4e9:  # noqa: PLR2004 - moments that events may have, with room for the window
+        raise ValueError(problem)
+    return seconds
+
+
+def _sink(arguments: argparse.Namespace) -> Sink:
+    from ett_cli.simulate.sinks import Journals, Nowhere, Sender, Stream
+    from ett_trainer_hooks.transport import poster
+
+    if arguments.exporter is not None:
+        return Sender(poster(arguments.exporter))
+    if arguments.out == "-":
+        return Stream(sys.stdout.buffer)
+    return Nowhere() if arguments.out is None else Journals(Path(arguments.out))
+
+
+def _tell(fleet: Fleet, sink: Sink) -> list[JobTruth]:
+    """Deliver the events of the window, job by job; what is true of them."""
+    until_ms = fleet.scenario.window_ms
+    truths = []
+    for story in fleet.stories():
+        for _, event in fleet.told(story, until_ms):
+            sink.take(event)
+        sink.flush()
+        truth = story.truth(until_ms)
+        if truth is not None:
+            truths.append(truth)
+    return truths
+
+
+def _play(  # noqa: PLR0913 - the world is injected
+    arguments: argparse.Namespace,
+    fleet: Fleet,
+    sink: Sink,
+    end_s: float,
+    *,
+    wall: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> int:
+    from ett_cli.simulate.live import play
+
+    window_ms = fleet.scenario.window_ms
+    told = fleet.merged(window_ms + round(arguments.live_hours * 3_600_000))
+    begin = end_s - window_ms / 1000
+    print(f"ett simulate: playing {arguments.scenario} at {arguments.speed:g} times; Ctrl-C ends it.")
+    sys.stdout.flush()
+    count = play(told, sink, begin=begin, now=end_s, speed=arguments.speed, wall=wall, sleep=sleep)
+    print(f"ett simulate: {count:,} events delivered")
+    return 0
+
+
+def _as_json(name: str, fleet: Fleet, end_s: float, truths: Sequence[JobTruth]) -> bytes:
+    import msgspec
+
+    told = {
+        "scenario": name,
+        "seed": fleet.scenario.seed,
+        "begin": end_s - fleet.scenario.window_ms / 1000,
+        "end": end_s,
+        "jobs": truths,
+    }
+    return msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n"
+
+
+def summary(name: str, chosen: Scenario, end_s: float, truths: Sequence[JobTruth]) -> list[str]:
+    """What was made, in a few lines."""
+    until = datetime.fromtimestamp(end_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    events = sum(truth.events for truth in truths)
+    states = Counter(truth.outcome for truth in truths)
+    classes = Counter(failure.failure_class for truth in truths for failure in truth.failures)
+    wall_s = sum(truth.wall_s for truth in truths)
+    trained_s = sum(truth.components.get("training", 0.0) for truth in truths)
+    lines = [
+        f"ett simulate: scenario {name}, seed {chosen.seed}, {chosen.days:g} days until {until}",
+        f"  {events:,} events of {len(truths):,} jobs: {_counted(states)}",
+        f"  {sum(classes.values()):,} failures: {_counted(classes, CLASSES_SHOWN) or 'none'}",
+    ]
+    if wall_s:
+        lines.append(
+            f"  {100 * trained_s / wall_s:.1f} % of {wall_s / 3600:,.1f} job hours were effective training"
+        )
+    return lines
+
+
+def _counted(counter: Counter[str], most: int | None = None) -> str:
+    shown = counter.most_common(most)
+    rest = sum(counter.values()) - sum(count for _, count in shown)
+    parts = [f"{count} {name}" for name, count in shown]
+    return ", ".join([*parts, f"{rest} others"] if rest else parts)
+
+
+def _complain(text: str, status: int) -> int:
+    print(f"ett simulate: {text}", file=sys.stderr)
+    return status
