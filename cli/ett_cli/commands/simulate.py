@@ -80,7 +80,7 @@ def run(
         chosen = scenario(arguments.scenario, **{name: getattr(arguments, name) for name in CHOSEN})
         end_s = int(wall()) if arguments.end is None else moment(arguments.end)
         fleet = Fleet(chosen, round(end_s * 1000))
-        sink = _sink(arguments)
+        sink = _sink(arguments, wall=wall, sleep=sleep)
     except ValueError as error:
         return _complain(str(error), 2)
     words = sys.stderr if arguments.out == "-" else sys.stdout
@@ -141,12 +141,14 @@ def moment(text: str) -> float:
     return seconds
 
 
-def _sink(arguments: argparse.Namespace) -> Sink:
+def _sink(
+    arguments: argparse.Namespace, *, wall: Callable[[], float], sleep: Callable[[float], None]
+) -> Sink:
     from ett_cli.simulate.sinks import Journals, Nowhere, Sender, Stream
     from ett_trainer_hooks.transport import poster
 
     if arguments.exporter is not None:
-        return Sender(poster(arguments.exporter))
+        return Sender(poster(arguments.exporter), wall=wall, monotonic=wall, sleep=sleep)
     if arguments.out == "-":
         return Stream(sys.stdout.buffer)
     return Nowhere() if arguments.out is None else Journals(Path(arguments.out))

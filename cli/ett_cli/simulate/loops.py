@@ -21,7 +21,7 @@ FOLLOWERS_MS = 60_000
 JITTER_MS = 250
 NEVER_MS = 1 << 60
 DAY_MS = 86_400_000.0
-STALLS_A_DAY, RECOMPILES_A_DAY, WARNINGS_A_DAY, STRAGGLERS_A_DAY = 0.3, 2.0, 0.2, 0.15
+RECOMPILES_A_DAY = 2.0
 
 
 class Beat(NamedTuple):
@@ -64,7 +64,7 @@ class Loop:
         self._strike = strike
         self._strike_ms = NEVER_MS if strike is None else strike.at_ms
         beats_a_day = DAY_MS / (scene.plan.steps_a_report * scene.plan.step_ms)
-        self._stalls = STALLS_A_DAY / beats_a_day
+        self._stalls = scene.scenario.stalls / beats_a_day
         self._recompiles = RECOMPILES_A_DAY / beats_a_day
         self._slow = self._foresee()
 
@@ -174,12 +174,13 @@ class Loop:
     def _foresee(self) -> Slow | None:
         """What will be seen in this loop and end nothing: a warning; a slow rank, which is returned."""
         scene, chance, reporters = self._scene, self._scene.chance, self._scene.plan.reporters
-        warning_ms = chance.wait_ms(WARNINGS_A_DAY) or 0
-        scene.later(self._at_ms + warning_ms, lambda at_ms: remark(scene, at_ms, "not_a_failure", 0))
-        if len(reporters) == 1:
+        warning_ms = chance.wait_ms(scene.scenario.warnings)
+        if warning_ms is not None:
+            scene.later(self._at_ms + warning_ms, lambda at_ms: remark(scene, at_ms, "not_a_failure", 0))
+        slow_ms = chance.wait_ms(scene.scenario.stragglers)
+        if slow_ms is None or len(reporters) == 1:
             return None
-        rank = chance.choice(reporters[1:])
-        begin_ms = self._at_ms + (chance.wait_ms(STRAGGLERS_A_DAY) or 0)
+        rank, begin_ms = chance.choice(reporters[1:]), self._at_ms + slow_ms
         scene.later(begin_ms + 60_000, lambda at_ms: remark(scene, at_ms, "straggler", rank))
         return Slow(begin_ms, begin_ms + chance.around_ms(1800.0), rank, chance.uniform(1.4, 2.0))
 

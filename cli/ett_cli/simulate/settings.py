@@ -42,6 +42,12 @@ class Scenario:
     """Failures of a job's own doing, and of the services it uses, in a day of training."""
     preemptions: float = 0.25
     """Preemptions of a job in a day of training."""
+    stalls: float = 0.3
+    """Stalls in a day of training that pass by themselves."""
+    stragglers: float = 0.15
+    """Times in a day of training that a rank becomes slower than the others."""
+    warnings: float = 0.2
+    """Lines in a day of training that look like a failure and are none."""
     start_failures: float = 0.03
     """Share of attempts that fail before their first batch."""
     adoption: tuple[float, float] = (0.2, 0.2)
@@ -181,6 +187,8 @@ SCENARIOS: Mapping[str, tuple[str, Scenario]] = {
             job_failures=20.0,
             preemptions=2.0,
             start_failures=0.15,
+            stragglers=4.0,
+            warnings=4.0,
             every_class=True,
             train_hours=12.0,
         ),

@@ -126,7 +126,7 @@ class Sender:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.acknowledged = 0
-        self.rejected = 0
+        """Lines that the exporter holds."""
         self._post = post
         self._wall = wall
         self._monotonic = monotonic
@@ -171,7 +171,7 @@ class Sender:
         except OSError as error:
             return reason_of(error), backoff_s(failures, 0.5)
         if is_acknowledgement(reply):
-            self._count(reply)
+            self._count(reply, len(lines))
             return None, None
         if reply.status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE and len(lines) > 1:
             self._send(lines[: len(lines) // 2])
@@ -180,7 +180,8 @@ class Sender:
         wait_s = max(backoff_s(failures, 0.5), reply.retry_after_s or 0.0)
         return answer_in_words(reply), wait_s if is_temporary(reply.status) else None
 
-    def _count(self, reply: Reply) -> None:
-        verdict = verdict_of(reply)
-        self.acknowledged += verdict.accepted or 0
-        self.rejected += len(verdict.rejected)
+    def _count(self, reply: Reply, lines: int) -> None:
+        rejected = verdict_of(reply).rejected
+        if rejected:
+            raise SinkError(f"the exporter rejected {len(rejected):,} lines, the first: {rejected[0].reason}")
+        self.acknowledged += lines

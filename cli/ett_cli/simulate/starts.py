@@ -111,17 +111,17 @@ def draw_start(plan: Plan, voices: Sequence[Voice], begin_ms: int, habits: Habit
 def _medians(plan: Plan, habits: Habits) -> dict[str, float]:
     """Seconds by phase, in their order, for a job of this size and adoption."""
     adoption, size = plan.adoption, float(plan.world_size.bit_length())
-    cold_s, warm_s = 420.0 - 250.0 * adoption, 60.0 - 35.0 * adoption
+    cold_s, warm_s = 780.0 - 600.0 * adoption, 75.0 - 50.0 * adoption
     medians = {
         "device_init": 5.0,
         "process_group": 4.0 + size * (3.0 - 2.0 * adoption),
         "preproc_creation": 10.0 * habits.factor,
         "init_plugins": 3.0,
         "model_init": (14.0 + 2.0 * size) * habits.factor,
-        "sharding_plan": 30.0 - 26.0 * adoption,
+        "sharding_plan": 60.0 - 54.0 * adoption,
         "cache_load": 4.0 if habits.warm else 0.0,
         "checkpoint_load": (20.0 + 6.0 * size) if habits.resumed_step else 0.0,
-        "data_warmup": 45.0 - 20.0 * adoption,
+        "data_warmup": 90.0 - 60.0 * adoption,
         "compile": warm_s if habits.warm else cold_s,
     }
     return {phase: seconds for phase, seconds in medians.items() if seconds}

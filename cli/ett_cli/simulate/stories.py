@@ -128,18 +128,18 @@ class Story:
         return draw_start(plan, ranks, turn.begin_ms, habits, chance)
 
     def _launch(self, start: Start, turn: Turn) -> Telling:
-        """The launchers' first words, and what the receiver finds of clocks."""
+        """What the receiver finds of clocks, and the launchers' first words."""
         scene, launchers = self._scene, list(turn.hardware.launchers.values())
         said_ms = start.begin_ms + (LAUNCHER_SPEAKS_MS if turn.fresh else 0)
         scene.beating, scene.beat_ms = launchers[0], said_ms + HEARTBEAT_MS
+        speakers = [*(launchers if turn.fresh else ()), *(rank.voice for rank in start.ranks)]
+        for voice in speakers:
+            yield from scene.tell_clock(voice, said_ms)
         for place, launcher in enumerate(launchers):
             yield self._launched(launcher, said_ms + 2 * place, start.begin_ms + 2 * place, turn)
             if place == 0:
                 allocated_ns = scene.origin.ns(turn.hardware.allocated_ms) if turn.fresh else None
                 scene.ledger.attempt(start, launcher.ns(start.begin_ms), allocated_ns)
-        speakers = [*(launchers if turn.fresh else ()), *(rank.voice for rank in start.ranks)]
-        for voice in speakers:
-            yield from scene.tell_clock(voice, said_ms + 2 * len(launchers))
 
     def _launched(self, launcher: Voice, said_ms: int, process_ms: int, turn: Turn) -> Told:
         plan = self.plan
