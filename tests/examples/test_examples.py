@@ -23,7 +23,7 @@ from ett_core.accounting import JobFold
 from ett_core.events import decode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FRAMEWORKS = {"accelerate", "lightning", "torchrec", "transformers"}
+FRAMEWORKS = {"accelerate", "lightning", "torchrec", "torchtitan", "transformers"}
 SENTENCE = re.compile(r"^ett run: Largest loss: [a-z_.]+ \(.+\) took .+ %: .+\.$", re.MULTILINE)
 LIMIT_S = 120.0
 
