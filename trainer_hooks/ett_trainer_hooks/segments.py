@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 SEGMENT_BYTES = 1 << 20
+TAIL_BYTES = 1 << 16
 ANY_EXPORTER = ""
 """Stands for the exporter in a line of `.acked` that names none."""
 
@@ -111,7 +113,23 @@ def unsent_bytes(journal: Path, exporter: str) -> int:
     """Bytes of whole lines that `exporter` has not acknowledged; 0 where the journal cannot be read."""
     try:
         with journal.open("rb") as file:
-            file.seek(acked_offset(journal, exporter))
-            return file.read().rfind(b"\n") + 1
+            return max(whole_lines_bytes(file) - acked_offset(journal, exporter), 0)
     except OSError:
         return 0
+
+
+def whole_lines_bytes(file: BinaryIO) -> int:
+    r"""Bytes of a file up to its last line end, however long it is; read from its end.
+
+    >>> import io
+    >>> whole_lines_bytes(io.BytesIO(b"one\ntwo\nthr")), whole_lines_bytes(io.BytesIO(b"one"))
+    (8, 0)
+    """
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        begin = max(end - TAIL_BYTES, 0)
+        file.seek(begin)
+        if length := file.read(end - begin).rfind(b"\n") + 1:
+            return begin + length
+        end = begin
+    return 0
