@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from ett_trainer_hooks import procfs
+from ett_trainer_hooks.orphans import MARK, Family, end_all
 from ett_trainer_hooks.procfs import process_of
 
 WORKER = """
@@ -140,3 +144,38 @@ def test_a_launcher_of_a_launcher_leaves_its_ranks_to_it(ett_run, events_in, tmp
     assert child.returncode == 7
     ends = [event for event in events_in(tmp_path / "journal") if event.kind == "attempt_end"]
     assert [event.exit_code for event in ends] == [7, 7]
+
+
+def test_without_the_help_of_the_kernel_a_mark_finds_those_who_lost_their_parent():
+    """A process whose parents are gone is found by its environment, and what it started with it."""
+    program = "import subprocess, sys; subprocess.Popen(['sleep', '60'], start_new_session=True)"
+    environ = {**os.environ, MARK: "0123456789abcdef"}
+    subprocess.run([sys.executable, "-c", program], env=environ, check=True)
+    (lost,) = Family("0123456789abcdef", {}, adopted=False).living()
+    try:
+        assert procfs.name(lost.pid) == "sleep"
+        assert lost.pid not in [each.pid for each in Family("another", {}, adopted=False).living()]
+    finally:
+        end_all([lost], signal.SIGKILL)
+
+
+def test_a_tree_is_found_also_where_the_kernel_keeps_no_lists_of_children(tmp_path):
+    """Then all processes are looked at."""
+    for pid, parent in ((7, 1), (8, 7), (9, 8), (10, 1)):
+        place = tmp_path / str(pid)
+        place.mkdir()
+        (place / "stat").write_text(f"{pid} (x) S {parent} 1 1 0 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5000 0 0\n")
+    assert [each.pid for each in procfs.tree_below(7, tmp_path)] == [8, 9]
+
+
+def test_a_process_that_took_the_number_of_another_is_left_alone():
+    """A signal goes to the process that was seen, not to its number."""
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        seen = procfs.process_of(child.pid)
+        end_all([structs.replace(seen, started_ticks=seen.started_ticks - 1)], signal.SIGKILL)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.2)
+    finally:
+        child.kill()
+        child.wait()

@@ -60,7 +60,7 @@ class KernelLog:
             if not data:
                 break
             lines = (record(line) for line in data.splitlines() if line[:1].isdigit())
-            found += [line for line in lines if line is not None and _TELLING.search(line.text)]
+            found += [line for line in lines if line is not None and is_telling(line.text)]
         return found
 
     def close(self) -> None:
@@ -79,6 +79,15 @@ class KernelLog:
             return b"\n"
         except OSError:
             return b""
+
+
+def is_telling(text: str) -> bool:
+    """The line may explain a failure; the frames of a stack, which are indented, do not.
+
+    >>> is_telling("Out of memory: Killed process 4711 (python3)"), is_telling(" oom_kill_process+0x8/0x8a")
+    (True, False)
+    """
+    return not text.startswith(" ") and _TELLING.search(text) is not None
 
 
 def record(data: bytes) -> KernelRecord | None:

@@ -158,7 +158,7 @@ def launch(
     sinks = (out or stream_sink(sys.stdout.buffer), err or stream_sink(sys.stderr.buffer))
     clock = Clock()
     stop = Stop(clock.now, grace_s=settings.grace_s, ends_at=scheduled_end(environ), say=say)
-    adopt_orphans()
+    adopted = adopt_orphans()
     with listening(stop):  # before any thread begins: a thread inherits which signals it leaves to others
         journal = Journal(journal_path(place, identity.writer, os.getpid()), identity, clock=clock)
         outputs = [place / f"{identity.writer}.{name}.log" for name in STREAMS]
@@ -178,7 +178,7 @@ def launch(
                 tells_job_end=tells_job_end,
             )
             system = System(kernel, OomCounter(), supervision, clock)
-            family = Family(identity.writer, environ)
+            family = Family(identity.writer, environ, adopted=adopted)
             stalls = watch_for_stalls(
                 settings.stalls,
                 watch=watch,

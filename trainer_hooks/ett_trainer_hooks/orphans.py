@@ -35,33 +35,44 @@ def adopt_orphans() -> bool:
 class Family:
     """The processes that descend from a command started by the launcher `mark`.
 
-    `is_worker` processes are the ranks: those that keep a journal, those that torchrun started, and
-    what these started. What else a command leaves behind (a server, a shell) may be there on purpose.
+    With `adopted` they are the descendants of the launcher, whoever of them has died; else the mark
+    in their environment finds those that lost their parent, at the price of a look at all processes.
     """
 
     def __init__(
-        self, mark: str, environ: Mapping[str, str], *, proc: Path = PROC, launcher: int | None = None
+        self,
+        mark: str,
+        environ: Mapping[str, str],
+        *,
+        adopted: bool,
+        proc: Path = PROC,
+        launcher: int | None = None,
     ) -> None:
         self._mark = mark
         self._own_run = environ.get(ELASTIC_RUN)
+        self._adopted = adopted
         self._proc = proc
         self._launcher = os.getpid() if launcher is None else launcher
 
     def living(self) -> list[Process]:
-        """Everything of the family that lives, in order of pid."""
-        table = procfs.processes(self._proc)
-        below = procfs.descendants([self._launcher], table)
-        session = next((each.session for each in table if each.pid == self._launcher), None)
-        return [
-            each
-            for each in table
-            if each.lives
-            and each.pid != self._launcher
-            and ((each.pid in below and each.session != session) or self._is_marked(each.pid))
-        ]
+        """Everything of the family that lives, in order of pid.
+
+        What the launcher itself started beside the command is in its session, and not of the family.
+        """
+        below = procfs.tree_below(self._launcher, self._proc)
+        own = procfs.process_of(self._launcher, self._proc)
+        found = {each.pid: each for each in below if own is None or each.session != own.session}
+        if not self._adopted:
+            table = procfs.processes(self._proc)
+            found |= {each.pid: each for each in table if self._is_marked(each.pid)}
+        return [found[pid] for pid in sorted(found) if found[pid].lives and pid != self._launcher]
 
     def workers(self, ranks: Iterable[int]) -> list[Process]:
-        """The ranks of the family that live; `ranks` are those that keep a journal."""
+        """The ranks of the family that live; `ranks` are those that keep a journal.
+
+        Others are those that torchrun started, and what a rank started. What else a command leaves
+        behind (a server, a shell) may be there on purpose.
+        """
         living = self.living()
         known = set(ranks)
         roots = [each.pid for each in living if each.pid in known or self._is_elastic(each.pid)]
@@ -74,7 +85,7 @@ class Family:
         The command itself, and what the launcher started beside it, is left to whoever started it.
         """
         statuses: dict[int, int] = {}
-        for pid in self._children():
+        for pid in procfs.children_of(self._launcher, self._proc):
             child = procfs.process_of(pid, self._proc)
             adopted = child is not None and not child.lives and child.session != os.getsid(0)
             if pid == command or not adopted:
@@ -86,14 +97,6 @@ class Family:
             if waited:
                 statuses[pid] = os.waitstatus_to_exitcode(status)
         return statuses
-
-    def _children(self) -> list[int]:
-        tasks = self._proc / str(self._launcher) / "task"
-        try:
-            texts = [(task / "children").read_text() for task in tasks.iterdir()]
-        except OSError:
-            return [each.pid for each in procfs.processes(self._proc) if each.parent == self._launcher]
-        return [int(word) for text in texts for word in text.split()]
 
     def _is_marked(self, pid: int) -> bool:
         return procfs.environment(pid, self._proc).get(MARK) == self._mark

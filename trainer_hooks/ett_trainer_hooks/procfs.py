@@ -76,6 +76,29 @@ def descendants(roots: Iterable[int], among: Iterable[Process]) -> set[int]:
     return found
 
 
+def children_of(pid: int, proc: Path = PROC) -> list[int]:
+    """The children of a process, zombies included."""
+    try:
+        texts = [(task / "children").read_text() for task in (proc / str(pid) / "task").iterdir()]
+    except FileNotFoundError:  # a thread or the process is gone, or the kernel keeps no such lists
+        return [each.pid for each in processes(proc) if each.parent == pid]
+    except OSError:
+        return []
+    return sorted(int(word) for text in texts for word in text.split())
+
+
+def tree_below(pid: int, proc: Path = PROC) -> list[Process]:
+    """The processes that descend from a process, without it; reads of these only where the kernel allows."""
+    found: dict[int, Process] = {}
+    waiting = children_of(pid, proc)
+    while waiting:
+        child = process_of(waiting.pop(), proc)
+        if child is not None and child.pid not in found:
+            found[child.pid] = child
+            waiting += children_of(child.pid, proc)
+    return [found[pid] for pid in sorted(found)]
+
+
 def exit_status(pid: int, proc: Path = PROC) -> int | None:
     """The exit status of a process that nobody has waited for yet (minus the signal that ended it).
 
