@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from ett_cli.imports.runs import writer_of
+from ett_cli.imports.times import FIRST, LAST
 from ett_core import events
 from ett_core.events import LAUNCHER_RANK, AnyEvent
 from ett_core.lines import BadLine
@@ -25,6 +26,8 @@ from ett_trainer_hooks.evidence import redacted
 NAME = "torchrun"
 KEPT_LINES = 20
 LONGEST_LINE = 4096
+DIGITS = 9
+"""Of the largest rank or world size that is believed."""
 LONGEST_SUMMARY = 400
 RULES_OF_SUMMARY = 2
 ATTEMPTS_PER_START = 1000
@@ -85,9 +88,16 @@ class Years:
         raise ValueError(f"there is no day {month:02}-{day:02}")
 
     def of(self, found: dt.datetime) -> float:
-        """Unix seconds of a time in the zone of the log."""
+        """Unix seconds of a time in the zone of the log.
+
+        Raises:
+            ValueError: no event can lie there.
+        """
         aware = found.replace(tzinfo=self._zone) if self._zone is not None else found.astimezone()
-        return aware.timestamp()
+        seconds = aware.timestamp()
+        if not FIRST < seconds < LAST:
+            raise ValueError(f"{found} is out of range; is the year right?")
+        return seconds
 
 
 def line_of(text: str, years: Years) -> Line | None:
@@ -315,4 +325,5 @@ def _numbers(text: str) -> list[int]:
     ([0, 1], [], [])
     """
     match = _NUMBERS.fullmatch(text.strip())
-    return [int(part) for part in match[1].split(",") if part.strip().isdecimal()][: 1 << 16] if match else []
+    parts = [part.strip() for part in match[1].split(",")] if match else []
+    return [int(part) for part in parts if part.isdecimal() and len(part) <= DIGITS]

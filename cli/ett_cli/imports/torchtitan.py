@@ -15,7 +15,7 @@ import msgspec
 
 from ett_cli.imports.runs import writer_of
 from ett_core import events, torchtitan_names
-from ett_core.events import AnyEvent, StepSeconds
+from ett_core.events import AnyEvent, Name, Step, StepSeconds
 from ett_core.lines import BadLine
 from ett_core.torchtitan_names import BEGIN, DATA_WAIT, END, ERROR, PHASE, STEP
 
@@ -30,15 +30,15 @@ LAST_SEQ = 2**40
 class Record(msgspec.Struct, frozen=True):
     """What is read of a record. `time_us` is in microseconds of Unix time."""
 
-    log_type_name: str
+    log_type_name: Name
     time_us: int
     rank: int = 0
     pid: int = 0
     tid: int = 0
     host_name: str = ""
     log_type: str = "event"
-    step: int | None = None
-    relative_step: int | None = None
+    step: Step | None = None
+    relative_step: Step | None = None
     step_tags: list[str] = []
     task_name: str | None = None
     message: str = ""
@@ -166,7 +166,7 @@ class Process:
 
     def _end_step(self, record: Record) -> Iterator[AnyEvent]:
         began, self._step_began = self._step_began, None
-        if began is None or self._step_failed or record.step is None or not 0 <= record.step < 2**62:
+        if began is None or self._step_failed or record.step is None:
             return
         if not self._has_begun:
             yield from self._first_batch(record, began)
