@@ -26,8 +26,10 @@ def test_all_nodes_and_restarts_of_a_scheduled_job_get_one_name(environ):
 
 
 def test_a_rendezvous_id_names_the_job_where_no_scheduler_does():
+    """On several nodes, that is; on one, a number from a tutorial is no name for a job."""
     command = ["torchrun", "--nnodes", "2", "--rdzv_id=dlrm", "train.py"]
     assert new_job_id(command, {}) == "torchrun-dlrm"
+    assert new_job_id(["torchrun", "--rdzv-id=100", "t.py"], {}).startswith("torchrun-20")
     assert new_job_id(command, {"SLURM_JOB_ID": "7"}) == "slurm-7"
 
 

@@ -29,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ett run`."""
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--job-id", help="the logical run, the same across restarts (default: a new one)")
+    parser.add_argument(
+        "--job-id",
+        help="the logical run, the same across restarts and nodes (default: that of its scheduler, else new)",
+    )
     parser.add_argument(
         "--exporter",
         metavar="URL",
@@ -150,19 +153,27 @@ def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
 
 
 def rendezvous_id(command: list[str]) -> str:
-    """A job id from the `--rdzv-id` of a torchrun command, which is the same on all nodes.
+    """A job id from the `--rdzv-id` of a torchrun command on several nodes, which is the same on all of them.
+
+    On one node it is left alone: the same number often stands in the commands of many jobs.
 
     >>> rendezvous_id(["torchrun", "--nnodes=2", "--rdzv-id", "dlrm-7", "train.py", "--rdzv-id=x"])
     'torchrun-dlrm-7'
-    >>> rendezvous_id(["python", "train.py", "--lr", "1"])
+    >>> rendezvous_id(["torchrun", "--rdzv-id=100", "train.py"])
     ''
     """
-    options = ("--rdzv-id", "--rdzv_id")
+    run_id = _option(command, "--rdzv-id")
+    if run_id in ("", "none") or _option(command, "--nnodes") in ("", "1", "1:1"):
+        return ""
+    return f"torchrun-{run_id}"
+
+
+def _option(command: list[str], name: str) -> str:
+    """What an option of torchrun is set to, in any of its spellings; nothing where it is not set."""
     for word, following in zip(command, [*command[1:], ""], strict=True):
-        name, equals, value = word.partition("=")
-        found = value if equals else following
-        if name in options and found not in ("", "none"):
-            return f"torchrun-{found}"
+        option, equals, value = word.partition("=")
+        if option.replace("_", "-") == name:
+            return value if equals else following
     return ""
 
 
