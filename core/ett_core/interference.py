@@ -26,7 +26,7 @@ from msgspec.structs import asdict, replace
 
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
 
-REPORTS_KEPT = 4096
+REPORTS_KEPT = 1024
 """Reports kept of one job; older saves keep their figures, computed before their reports went."""
 SAVES_KEPT = 500
 NEAR_REPORTS = 20

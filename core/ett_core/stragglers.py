@@ -23,8 +23,10 @@ import msgspec
 
 from ett_core.events import Progress, StepSeconds
 
-CELLS_KEPT = 200_000
+CELLS_KEPT = 20_000
 """Amounts that are kept, one a rank and half window; of older windows only the verdicts are."""
+HALVES_KEPT = 8
+"""Half windows whose amounts are kept however many ranks there are."""
 VERDICTS_KEPT = 20_000
 """Windows whose verdicts are kept (a week of half minutes)."""
 SHOWN = 50
@@ -101,17 +103,22 @@ class Pace(NamedTuple):
             return max(self.step_s - self.max_s, 0.0) / (self.steps - 1)
         return self.step_s
 
-    @property
-    def mean_wait_s(self) -> float:
-        """Mean wait for data before a step, in seconds."""
-        return self.wait_s / self.steps
-
 
 class Slowness(NamedTuple):
     """How a rank was slower than the others in a window; `cause` is `step` or `data_wait`."""
 
     ratio: float
     cause: str
+
+
+class Verdict(NamedTuple):
+    """What one window tells: its slow ranks, and how far all ranks lie apart (None for a single one)."""
+
+    slow: Mapping[int, Slowness]
+    spread: float | None
+
+
+NOBODY = Verdict({}, None)
 
 
 class Straggler(msgspec.Struct, frozen=True, gc=False):
@@ -140,7 +147,7 @@ class RankPaces:
         self._half_s = self.rules.half_s
         self._halves: dict[WindowKey, dict[int, Pace]] = {}
         self._cells = 0
-        self._verdicts: dict[WindowKey, Mapping[int, Slowness]] = {}
+        self._verdicts: dict[WindowKey, Verdict] = {}
         self._forgotten_through: WindowKey = (-1, 0)
 
     def add(self, event: Progress) -> None:
@@ -163,7 +170,7 @@ class RankPaces:
         if self._verdicts:
             self._verdicts.pop(key, None)
             self._verdicts.pop((key[0], key[1] + 1), None)
-        if self._cells > CELLS_KEPT:
+        if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT:
             self._forget()
 
     def stragglers(self) -> list[Straggler]:
@@ -185,9 +192,10 @@ class RankPaces:
         The median of the windows of the latest attempt. Near 0, the ranks may move in step with each
         other, and then a rank that computes slowly cannot be told from step times.
         """
-        attempt = self.latest_window[0]
-        windows = (self._window(key) for key in self._halves if key[0] == attempt)
-        spreads = [spread for paces in windows if (spread := spread_of(paces.values())) is not None]
+        self._judge()
+        latest = self.latest_window[0]
+        verdicts = (verdict for (attempt, _), verdict in self._verdicts.items() if attempt == latest)
+        spreads = [verdict.spread for verdict in verdicts if verdict.spread is not None]
         return median(spreads) if spreads else None
 
     def _window(self, key: WindowKey) -> dict[int, Pace]:
@@ -202,13 +210,13 @@ class RankPaces:
         for attempt, half in list(self._halves):
             for key in ((attempt, half), (attempt, half + 1)):
                 if key not in self._verdicts:
-                    self._verdicts[key] = slow_ranks(self._window(key), self.rules)
+                    self._verdicts[key] = verdict_on(self._window(key), self.rules)
 
     def _forget(self) -> None:
         """Settle the older half of the windows; late reports of them are left out."""
         self._judge()
         keys = sorted(self._halves)
-        for key in keys[: max(len(keys) // 2, 1)]:
+        for key in keys[: min(len(keys) // 2, len(keys) - HALVES_KEPT)]:
             self._cells -= len(self._halves.pop(key))
             self._forgotten_through = key
         for key in sorted(self._verdicts)[:-VERDICTS_KEPT]:
@@ -233,14 +241,26 @@ def slow_ranks(paces: Mapping[int, Pace], rules: StragglerRules) -> Mapping[int,
     >>> slow_ranks({0: usual, 1: usual, 2: usual, 3: waiting}, StragglerRules())
     {3: Slowness(ratio=2.0, cause='data_wait')}
     """
+    return verdict_on(paces, rules).slow
+
+
+def verdict_on(paces: Mapping[int, Pace], rules: StragglerRules) -> Verdict:
+    """What a window tells; see `slow_ranks` and `spread_of`."""
     if len(paces) < 2:  # noqa: PLR2004 - slower than whom
-        return {}
+        return NOBODY
     waits = {rank: pace.wait_s / pace.steps for rank, pace in paces.items()}
     steps = {rank: pace.mean_step_s + waits[rank] for rank, pace in paces.items()}
-    needed = rules.ratio if len(paces) >= RANKS_FOR_A_SPREAD else rules.ratio_of_few
+    return Verdict(_slow(steps, waits, rules), spread_of(steps.values()))
+
+
+def _slow(
+    steps: Mapping[int, float], waits: Mapping[int, float], rules: StragglerRules
+) -> Mapping[int, Slowness]:
+    """The slow ranks by their seconds a step (waits included), and of these their waits."""
+    needed = rules.ratio if len(steps) >= RANKS_FOR_A_SPREAD else rules.ratio_of_few
     longest_s, shortest_s = max(steps.values()), min(steps.values())
     if longest_s < needed * shortest_s and max(waits.values()) < (1 - 1 / needed) * shortest_s:
-        return {}
+        return NOBODY.slow
     step_bounds, wait_bounds = _bounds(steps, rules), _bounds(waits, rules)
     slow = {}
     for rank, step_s in steps.items():
@@ -277,31 +297,32 @@ def _bounds(seconds: Mapping[int, float], rules: StragglerRules) -> _Bounds:
     return _Bounds(middle_s, middle_s + rules.spreads * spread_s, {})
 
 
-def spread_of(paces: Iterable[Pace]) -> float | None:
-    """Robust standard deviation of the time a step over ranks, divided by its median.
+def spread_of(steps: Iterable[float]) -> float | None:
+    """Robust standard deviation of seconds a step over ranks, divided by their median; None without one.
 
-    >>> spread_of([Pace(2, 2.0, 1.0), Pace(2, 2.0, 1.0), Pace(2, 2.2, 1.1)])
-    0.0
+    >>> spread_of([1.0, 1.0, 1.0, 1.2]), spread_of([0.0, 0.0])
+    (0.0, None)
     """
-    steps = [pace.mean_step_s + pace.mean_wait_s for pace in paces]
-    if len(steps) < 2 or not (middle_s := median(steps)):  # noqa: PLR2004 - no spread of one
+    ordered = sorted(steps)
+    middle_s = median(ordered)
+    if not middle_s:
         return None
-    return SPREAD_OF_NORMAL * median(abs(each - middle_s) for each in steps) / middle_s
+    return SPREAD_OF_NORMAL * median([abs(each - middle_s) for each in ordered]) / middle_s
 
 
 def episodes(
-    verdicts: Mapping[WindowKey, Mapping[int, Slowness]], latest: WindowKey, rules: StragglerRules
+    verdicts: Mapping[WindowKey, Verdict], latest: WindowKey, rules: StragglerRules
 ) -> Iterator[Straggler]:
     """Stragglers from the verdicts of single windows; one window between slow ones is passed over."""
     slow: dict[tuple[int, int], list[int]] = {}
-    for (attempt, window), ranks in sorted(verdicts.items()):
-        for rank in ranks:
+    for (attempt, window), verdict in sorted(verdicts.items(), key=lambda item: item[0]):
+        for rank in verdict.slow:
             slow.setdefault((attempt, rank), []).append(window)
     for (attempt, rank), windows in sorted(slow.items()):
         for run in _runs(windows, step=2):
             if max(map(len, _runs(run, step=1))) < rules.windows:
                 continue
-            found = [verdicts[attempt, window][rank] for window in run]
+            found = [verdicts[attempt, window].slow[rank] for window in run]
             causes = [each.cause for each in found]
             yield Straggler(
                 attempt=attempt,

@@ -183,6 +183,16 @@ def test_memory_is_bounded_and_verdicts_outlive_the_amounts(monkeypatch):
     assert [slow.rank for slow in paces.stragglers()] == [6]
 
 
+def test_a_job_of_more_ranks_than_the_bound_keeps_a_few_windows_all_the_same(monkeypatch):
+    """Enough to compare ranks whose reports come a little apart."""
+    monkeypatch.setattr(stragglers, "CELLS_KEPT", 10)
+    paces = RankPaces()
+    for event in minutes(30, 20, lambda rank, n: 2.0 if rank == 13 and n > 10 else 1.0):
+        paces.add(event)
+        assert len(paces._halves) <= stragglers.HALVES_KEPT + 1
+    assert [(slow.rank, slow.ongoing) for slow in paces.stragglers()] == [(13, True)]
+
+
 def test_garbage_raises_nothing():
     """Zero and enormous durations."""
     huge = Pace(steps=1, step_s=1e9, max_s=1e9, wait_s=1e9)
