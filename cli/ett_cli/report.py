@@ -20,6 +20,7 @@ Job: TypeAlias = Mapping[str, Any]
 _MINUTE_S = 60.0
 _WIDTH = 18
 _WORDS_SHOWN = 300
+_NO_OUTPUT = ("failure", "stall", "stack")
 _DECIDED = ("preempted", "cancelled", "timed_out")
 _RANK_MARK = re.compile(r"^\[rank\d+\]:")
 _EXCEPTION_LINE = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: \S.*)?")
@@ -276,7 +277,7 @@ def last_words(failure: Mapping[str, Any]) -> str:
     by_signal = failure.get("signal") or (failure.get("exit_code") or 0) < 0
     if failure.get("exception") or by_signal or failure.get("status") in _DECIDED:
         return ""
-    texts = (line["text"] for line in failure.get("evidence", ()) if line.get("source") != "failure")
+    texts = (line["text"] for line in failure.get("evidence", ()) if line.get("source") not in _NO_OUTPUT)
     lines = [_RANK_MARK.sub("", line).strip() for text in texts for line in text.splitlines()]
     named = [line for line in lines if _EXCEPTION_LINE.fullmatch(line)]
     worded = [line for line in lines if _WORD.search(line) and line not in failure["cause"]]

@@ -140,7 +140,8 @@ def test_a_failure_that_an_exception_or_a_signal_explains_needs_no_last_words():
     evidence = [{"source": "stderr", "text": "KeyError: 'x'"}]
     for known in ({"exception": "KeyError"}, {"signal": 9}, {"exit_code": -9}, {"status": "preempted"}):
         assert last_words({"cause": "c", "evidence": evidence, **known}) == ""
-    assert last_words({"cause": "c", "evidence": evidence, "exit_code": 1}) == "KeyError: 'x'"
+    stack = {"source": "stack", "text": "    raises_a_key_error (train.py:7)"}
+    assert last_words({"cause": "c", "evidence": [*evidence, stack], "exit_code": 1}) == "KeyError: 'x'"
 
 
 def test_one_of_a_thing_has_no_s():

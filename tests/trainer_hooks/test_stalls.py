@@ -117,9 +117,7 @@ def test_a_loop_that_stands_still_is_told_once_with_what_each_rank_is_doing(worl
     assert w.told == []
     w.pass_time(2000)
     (stall,) = w.texts("stall")
-    assert (
-        stall == "no rank of this node made progress for 301 s: ranks 0-1 in the loop (last report: step 7)"
-    )
+    assert stall == "no progress for 301 s on this node: ranks 0-1 in the loop (last report: step 7)"
     assert w.texts("stack") == [
         "rank 0 in the loop (last report: step 7) (pid 1)\nstacks of 1",
         "rank 1 in the loop (last report: step 7) (pid 2)\nstacks of 2",
@@ -157,7 +155,7 @@ def test_a_rank_that_has_ended_is_not_waited_for(world):
     w.say(steps(), steps(rank=1), event(AttemptEnd, rank=1, status="succeeded"))
     w.pass_time(302)
     assert w.texts("stall") == [
-        "no rank of this node made progress for 301 s: rank 0 in the loop (last report: step 1)"
+        "no progress for 301 s on this node: rank 0 in the loop (last report: step 1)"
     ]
 
 
@@ -293,7 +291,7 @@ def test_told_to_kill_it_records_first_then_asks_then_ends(world):
     w = world(action="kill")
     w.say(steps())
     w.pass_time(303)
-    assert w.failures == ["stalled: no rank made progress for 302 s; ended by the launcher"]
+    assert w.failures == ["stalled: no progress for 302 s; ended by the launcher"]
     assert w.signals == [([11, 12], signal.SIGTERM)]
     w.say(event(AttemptEnd, status="failed"))
     w.processes.remove(process(11))

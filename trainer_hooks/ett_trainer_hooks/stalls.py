@@ -237,9 +237,7 @@ class StallWatch:
         quiet_s = now_s - since_s
         where = where_they_are({each.progress.rank: each.progress.in_words for each in live})
         told_at = self._wall() - quiet_s
-        self._reporter.fact(
-            "stall", f"no rank of this node made progress for {quiet_s:.0f} s: {where}", told_at
-        )
+        self._reporter.fact("stall", f"no progress for {quiet_s:.0f} s on this node: {where}", told_at)
         if self._settings.action != "none":
             targets = [(each.process, f"rank {each.progress.rank} {each.progress.in_words}") for each in live]
             stall.capture = threading.Thread(
@@ -275,7 +273,7 @@ class StallWatch:
         stall.asked_to_end_s = now_s
         stall.targets = self._processes()
         quiet_s = now_s - stall.since_s
-        self._reporter.failed(f"stalled: no rank made progress for {quiet_s:.0f} s; ended by the launcher")
+        self._reporter.failed(f"stalled: no progress for {quiet_s:.0f} s; ended by the launcher")
         why = "no rank made progress and the stall action is kill"
         self._reporter.decision("end the stalled command", why, {"quiet_s": quiet_s})
         self._send(stall.targets, signal.SIGTERM)

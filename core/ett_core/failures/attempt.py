@@ -19,6 +19,8 @@ from ett_core.failures.rule import ROOT
 from ett_core.failures.scan import Sighting, Where, scan
 
 FACT = "attempt"
+STACK = "stack"
+"""What a process was doing: names of functions, which are no words about what happened."""
 _OF_STATUS = {"preempted": "preempted", "timed_out": "time_limit", "cancelled": "user_cancelled"}
 _STATUS_WORDS = {
     "preempted": "the attempt was reported as preempted",
@@ -40,6 +42,8 @@ def diagnose(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Diagn
 
 def _of_evidence(evidence: Sequence[EvidenceLine]) -> Iterator[Sighting]:
     for line in evidence:
+        if line.source == STACK:
+            continue
         rank = line.rank if line.rank >= 0 else None
         where = Where(source=line.source, rank=rank, node=line.node, time=line.time)
         for sighting in scan(line.text.encode(), where):

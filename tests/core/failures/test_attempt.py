@@ -84,3 +84,21 @@ def test_warnings_beside_an_unknown_end_do_not_make_it_no_failure():
 def test_evidence_carries_the_times_that_were_reported():
     found = diagnose(failed(exit_code=1), [line("10:00:00 KeyError: 'x'", time=AT - 5)])
     assert found.evidence[0].time == AT - 5
+
+
+def test_a_job_that_was_ended_because_it_stood_still_hung_whatever_its_end_looks_like():
+    """The SIGTERM that follows came from the watchdog."""
+    lines = [
+        line("no progress for 302 s on this node: rank 0 in the loop", AT - 302, rank=-1, source="stall"),
+        line("stalled: no progress for 302 s; ended by the launcher", AT, rank=-1, source="failure"),
+        line("received SIGTERM", AT + 0.1, source="failure"),
+    ]
+    found = diagnose(failed(signal=15), lines)
+    assert (found.failure_class, found.confidence) == ("hang", "certain")
+
+
+def test_names_of_functions_in_stacks_are_no_evidence_of_what_happened():
+    stack = line(
+        "Thread 7: raise_for\n  CUDA out of memory. Tried to allocate 2 GiB", source="stack", rank=-1
+    )
+    assert diagnose(failed(exit_code=1), [stack]).failure_class == "unknown"

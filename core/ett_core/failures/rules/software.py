@@ -188,6 +188,13 @@ SOFTWARE = (
     ),
     Rule(
         failure_class="hang",
+        needles=("stalled: no progress",),
+        pattern=r"^stalled: no progress for \d+ s; ended by the launcher",
+        example="stalled: no progress for 302 s; ended by the launcher",
+        counter_example="no progress for 302 s on this node: ranks 0-1 in the loop",
+    ),
+    Rule(
+        failure_class="hang",
         role=CONTEXT,
         needles=(
             "taking a long time",
