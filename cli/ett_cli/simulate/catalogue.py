@@ -38,6 +38,8 @@ class Cause(NamedTuple):
     signal: int | None = None
     phase: str = ""
     moves: bool = False
+    tells: bool = True
+    """Whether those that die of it too leave words."""
 
 
 _W, _I, _P, _U = "workload", "infrastructure", "platform", "unknown"
@@ -206,8 +208,8 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "data_corrupt", _W, RAISE, JOB, 4, "stderr",
-        ("pyarrow.lib.ArrowInvalid: CRC checksum verification failed in /mnt/data/shard-{n}.parquet",),
-        "pyarrow.lib.ArrowInvalid", "CRC checksum verification failed in /mnt/data/shard-{n}.parquet", 1,
+        ("OSError: could not verify page integrity, CRC checksum verification failed in /mnt/data/shard-{n}.parquet",),
+        "OSError", "could not verify page integrity, CRC checksum verification failed in /mnt/data/shard-{n}.parquet", 1,
     ),
     Cause(
         "storage_full", _I, SAVE, JOB, 3, "stderr",
@@ -290,7 +292,7 @@ CAUSES: tuple[Cause, ...] = (
         "grpc._channel._InactiveRpcError",
         "StatusCode.UNAVAILABLE: feature service: failed to connect to all addresses", 1,
     ),
-    Cause("unknown", _U, RAISE, JOB, 3, "elastic", ("worker of rank {rank} ended",), exit_code=1),
+    Cause("unknown", _U, KILL, JOB, 3, "elastic", ("worker of rank {rank} ended",), exit_code=1, tells=False),
     Cause(
         "not_a_failure", "", WARN, NEVER, 1, "kernel",
         ("NVRM: Xid (PCI:{bus}): 63, pid={pid}, name=python, Row Remapper: New row marked for remapping",),

@@ -181,6 +181,8 @@ def _fall(scene: Scene, start: Start, hardware: Hardware, death: Death) -> Telli
         voice = other.voice
         if voice.rank == death.rank or voice.node == gone or other.said_ms > death.at_ms:
             continue
+        if not death.cause.tells:
+            continue
         at_ms += chance.randint(20, 900)
         yield from scene.pass_time(at_ms)
         yield _bystander(scene, voice, at_ms)

@@ -11,15 +11,20 @@ from ett_cli.simulate.hazards import Strike
 from ett_cli.simulate.saves import tell_phase, tell_recompile, tell_save
 from ett_cli.simulate.scene import Ending, Hardware, Scene, Telling
 from ett_cli.simulate.starts import Start
+from ett_cli.simulate.truth import SlowTruth
 from ett_cli.simulate.voices import Told, Voice
 from ett_core.events import Progress, StepSeconds
+from ett_core.step_times import bucket_of
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""
 FOLLOWERS_MS = 60_000
 """How often ranks report that do not lead."""
 JITTER_MS = 250
+NOTICED_MS = 240_000
+"""How long a rank has been slow when that is remarked."""
 NEVER_MS = 1 << 60
+DATA_WAIT, STEP = "data_wait", "step"
 DAY_MS = 86_400_000.0
 RECOMPILES_A_DAY = 2.0
 
@@ -35,12 +40,27 @@ class Beat(NamedTuple):
 
 
 class Slow(NamedTuple):
-    """A rank that is slower than the others, for a while."""
+    """A rank that is slower than the others, for a while.
+
+    Of a `cause` `data_wait` it waits for its data while the others wait for it inside their step, so
+    that the job takes `factor` times as long; of a `step` its own steps are longer by the factor,
+    and the job's a little.
+    """
 
     begin_ms: int
     end_ms: int
     rank: int
     factor: float
+    cause: str
+
+    def lasts(self, at_ms: int) -> bool:
+        """Whether it is slow at a moment."""
+        return self.begin_ms <= at_ms < self.end_ms
+
+    @property
+    def pace(self) -> float:
+        """How many times as long the job takes for a step."""
+        return self.factor if self.cause == DATA_WAIT else 1.0 + 0.25 * (self.factor - 1.0)
 
 
 class Loop:
@@ -60,7 +80,7 @@ class Loop:
         self._jitters_ms = sorted(jitters, reverse=True)
         self._followers_ms = self._at_ms + FOLLOWERS_MS
         self._followed_step = scene.step
-        self._followed_train_ms = 0
+        self._followed_train_ms = self._followed_wait_ms = self._followed_lag_ms = 0
         self._strike = strike
         self._strike_ms = NEVER_MS if strike is None else strike.at_ms
         beats_a_day = DAY_MS / (scene.plan.steps_a_report * scene.plan.step_ms)
@@ -101,12 +121,15 @@ class Loop:
         stall_ms = chance.between_ms(90.0, 420.0) if stalls else 0
         return Beat(steps, train_ms, wait_ms, stall_ms, self._at_ms + train_ms + wait_ms + stall_ms)
 
-    def _pace_ms(self) -> int:
-        """A step of the job, which waits a little for its slow rank."""
-        slow, step_ms = self._slow, self._scene.plan.step_ms
-        if slow is None or not slow.begin_ms <= self._at_ms < slow.end_ms:
-            return step_ms
-        return round(step_ms * (1.0 + 0.25 * (slow.factor - 1.0)))
+    def _pace_ms(self) -> float:
+        """A step of the job, which waits for its slow rank and gives way to an upload."""
+        scene = self._scene
+        pace_ms = float(scene.plan.step_ms)
+        if self._slow is not None and self._slow.lasts(self._at_ms):
+            pace_ms *= self._slow.pace
+        if scene.uploaded_ms > self._at_ms:
+            pace_ms *= 1.0 + scene.scenario.interference
+        return pace_ms
 
     def _report(self, beat: Beat) -> Telling:
         """The leader's report, with those of the others where they are due."""
@@ -114,6 +137,9 @@ class Loop:
         first_step = scene.step
         scene.step += beat.steps
         self._followed_train_ms += beat.train_ms
+        self._followed_wait_ms += beat.wait_ms
+        if self._slow is not None and self._slow.lasts(self._at_ms):
+            self._followed_lag_ms += round(beat.train_ms * (1.0 - 1.0 / self._slow.factor))
         if end_ms >= self._followers_ms:
             yield from self._report_followers(beat)
         if scene.is_due(end_ms):
@@ -128,7 +154,7 @@ class Loop:
             steps=beat.steps,
             samples=samples,
             data_wait_s=beat.wait_ms / 1000,
-            step_seconds=StepSeconds(beat.steps, beat.steps * mean_s + stall_s, mean_s + stall_s),
+            step_seconds=durations(beat.steps, mean_s, stall_s),
         )
         if first_step == self._start.habits.resumed_step:
             scene.ledger.loop()
@@ -143,25 +169,30 @@ class Loop:
         steps = scene.step - self._followed_step
         samples = float(steps * scene.plan.batch)
         for voice, jitter_ms in zip(self._followers, self._jitters_ms, strict=True):
+            wait_s, step_s = self._followed(voice)
             yield voice.say(
                 Progress,
                 max(beat.end_ms - jitter_ms, self._at_ms + 1),
                 step=scene.step,
                 steps=steps,
                 samples=samples,
-                data_wait_s=beat.wait_ms / 1000,
-                step_seconds=self._followed(voice, steps, beat.end_ms),
+                data_wait_s=wait_s,
+                step_seconds=durations(steps, step_s / steps, 0.0),
             )
             scene.ledger.samples += samples
-        self._followed_step, self._followed_train_ms = scene.step, 0
+        self._followed_step = scene.step
+        self._followed_train_ms = self._followed_wait_ms = self._followed_lag_ms = 0
         self._followers_ms = beat.end_ms + FOLLOWERS_MS
 
-    def _followed(self, voice: Voice, steps: int, at_ms: int) -> StepSeconds:
-        """Durations of the steps of a rank that does not lead; those of a slow rank are longer."""
-        slow, total_s = self._slow, self._followed_train_ms / 1000
-        if slow is not None and slow.rank == voice.rank and slow.begin_ms <= at_ms < slow.end_ms:
-            total_s *= slow.factor
-        return StepSeconds(steps, round(total_s, 3), round(1.2 * total_s / steps, 3))
+    def _followed(self, voice: Voice) -> tuple[float, float]:
+        """Seconds that a rank that does not lead waited for data, and those of its steps."""
+        slow, wait_ms, step_ms = self._slow, self._followed_wait_ms, self._followed_train_ms
+        if slow is not None and slow.rank == voice.rank and self._followed_lag_ms:
+            if slow.cause == DATA_WAIT:
+                wait_ms, step_ms = wait_ms + self._followed_lag_ms, step_ms - self._followed_lag_ms
+            else:
+                step_ms = round(step_ms * slow.factor)
+        return wait_ms / 1000, step_ms / 1000
 
     def _save(self) -> Telling:
         """A save, and an evaluation after every few of them."""
@@ -181,8 +212,29 @@ class Loop:
         if slow_ms is None or len(reporters) == 1:
             return None
         rank, begin_ms = chance.choice(reporters[1:]), self._at_ms + slow_ms
-        scene.later(begin_ms + 60_000, lambda at_ms: remark(scene, at_ms, "straggler", rank))
-        return Slow(begin_ms, begin_ms + chance.around_ms(1800.0), rank, chance.uniform(1.4, 2.0))
+        cause, factor = chance.choice((DATA_WAIT, STEP)), chance.uniform(1.6, 2.2)
+        slow = Slow(begin_ms, begin_ms + chance.around_ms(1800.0), rank, factor, cause)
+        scene.later(begin_ms + NOTICED_MS, lambda at_ms: self._notice(slow, at_ms))
+        return slow
+
+    def _notice(self, slow: Slow, at_ms: int) -> Telling:
+        """The watchdog has seen for a while that a rank is slow."""
+        scene, begin = self._scene, self._scene.origin.unix_s(slow.begin_ms)
+        yield from remark(scene, at_ms, "straggler", slow.rank)
+        found = SlowTruth(self._leader.attempt, slow.rank, begin, slow.cause, slow.factor)
+        scene.ledger.slow_ranks.append(found)
+
+
+def durations(steps: int, mean_s: float, stall_s: float) -> StepSeconds:
+    """Durations of steps that take the same time, but for one that stalls.
+
+    >>> durations(3, 0.5, 100.0).max
+    100.5
+    """
+    buckets = {bucket_of(mean_s): steps - (stall_s > 0)}
+    if stall_s > 0:
+        buckets[bucket_of(mean_s + stall_s)] = 1
+    return StepSeconds(steps, steps * mean_s + stall_s, mean_s + stall_s, buckets)
 
 
 def remark(scene: Scene, at_ms: int, failure_class: str, rank: int) -> Telling:

@@ -10,8 +10,8 @@ from ett_cli.simulate.chance import Chance
 from ett_cli.simulate.settings import Scenario
 
 GPUS_PER_NODE = 8
-LONGEST_STEP_MS = 3_500
-"""Ten steps take less than a minute, so that a silence in the loop is a stall beyond 60 s for every job."""
+LONGEST_STEP_MS = 2_400
+"""Ten steps of the slowest rank take less than a minute: a silence of more than 60 s is a stall for all."""
 
 SUCCEED, CANCEL, TIME_OUT, GIVE_UP = "succeed", "cancel", "time_out", "give_up"
 

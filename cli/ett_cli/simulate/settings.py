@@ -46,6 +46,8 @@ class Scenario:
     """Stalls in a day of training that pass by themselves."""
     stragglers: float = 0.15
     """Times in a day of training that a rank becomes slower than the others."""
+    interference: float = 0.06
+    """How much longer steps take while an asynchronous save is in flight, as a share."""
     warnings: float = 0.2
     """Lines in a day of training that look like a failure and are none."""
     start_failures: float = 0.03

@@ -36,6 +36,17 @@ class FailureTruth(msgspec.Struct):
     ttr_s: float | None = None
 
 
+class SlowTruth(msgspec.Struct):
+    """A rank that became slower than the others. Times in Unix seconds."""
+
+    attempt: int
+    rank: int
+    begin: float
+    cause: str
+    """`data_wait`: it waited for its data; `step`: its steps took longer."""
+    factor: float
+
+
 class SavesTruth(msgspec.Struct):
     """Checkpoints of a job."""
 
@@ -65,6 +76,7 @@ class JobTruth(msgspec.Struct, kw_only=True):
     failures: Sequence[FailureTruth]
     incidents: Mapping[str, int]
     """What was seen and ended nothing, by class."""
+    slow_ranks: Sequence[SlowTruth]
     attempts: int
     step: int
     samples: float
@@ -83,6 +95,7 @@ class Ledger:
         self.components: defaultdict[str, int] = defaultdict(int)
         self.failures: list[FailureTruth] = []
         self.incidents: defaultdict[str, int] = defaultdict(int)
+        self.slow_ranks: list[SlowTruth] = []
         self.saves = SavesTruth()
         self.caches: dict[str, dict[str, int]] = {}
         self.compile_s: defaultdict[str, float] = defaultdict(float)
@@ -380,6 +393,7 @@ class Ledger:
             unsaved_exposure_s=None if exposed_ns is None else exposed_ns / NS,
             failures=self.failures,
             incidents=dict(sorted(self.incidents.items())),
+            slow_ranks=self.slow_ranks,
             attempts=self.attempts,
             step=self.step,
             samples=self.samples,
