@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ett_core.accounting import JobFold
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.identity import Identity
 
@@ -366,3 +367,32 @@ def test_a_process_that_is_killed_in_the_middle_claims_nothing(start, events_in,
         signal.SIGTERM: ["the process ended before the save was complete"],
         signal.SIGKILL: [],
     }
+
+
+def test_training_after_the_last_durable_save_is_lost_and_no_more(start, events_in, tmp_path):
+    """Killed with a save in flight, the job goes on from the one before: what lay between was unsaved."""
+    program = (PROGRAMS / "killed_and_resumed.py").read_text()
+    place = str(tmp_path / "saves")
+    first = start(program, place, ETT_ATTEMPT="0")
+    assert first.wait(60.0) == -signal.SIGKILL
+    second = start(program, place, ETT_ATTEMPT="1000")
+    out, err = second.communicate(timeout=60.0)
+    assert (second.returncode, out) == (0, b"10.0\n"), err
+    events = events_in(tmp_path / "journal")
+    durable = [(event.attempt, event.step) for event in events if event.kind == "checkpoint_durable"]
+    assert durable == [*((0, step) for step in range(1, 5)), *((1000, step) for step in range(5, 11))]
+    [load] = [event for event in events if event.kind == "phase_end" and event.phase == "checkpoint_load"]
+    assert (load.attempt, load.resumed_step) == (1000, 4)
+    fold = JobFold("job")
+    fold.add(events)
+    account = fold.account(events[-1].time)
+    assert account.state == "succeeded"
+    assert sum(account.components.values()) == pytest.approx(account.wall_s, abs=1e-6)
+    reports = [event for event in events if event.kind == "progress" and event.steps]
+    spent_s = {
+        is_lost: sum(r.step_seconds.sum for r in reports if (r.attempt == 0 and r.step > 4) == is_lost)
+        for is_lost in (True, False)
+    }
+    assert spent_s[True] >= 3 * 0.05
+    assert account.components["unsaved_training"] == pytest.approx(spent_s[True], rel=0.3, abs=0.1)
+    assert account.components["training"] == pytest.approx(spent_s[False], rel=0.3, abs=0.1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import lru_cache
 from threading import get_ident
 from typing import Any
 
@@ -28,6 +29,11 @@ LAST_SPAN = "torch_distributed_teardown"
 """torchtitan opens it after a training that went well, as the last thing it does."""
 
 SAVE, WARM_UP = "checkpoint", "data_warmup"
+
+NAMES_KEPT = 1024
+edge_of = lru_cache(NAMES_KEPT)(names.edge_of)
+meaning_of = lru_cache(NAMES_KEPT)(names.meaning_of)
+phase_of = lru_cache(NAMES_KEPT)(names.phase_of)
 
 
 def attach(recorder: Recorder, *, closes: bool = False) -> logging.Handler:
@@ -72,7 +78,7 @@ class SpanHandler(logging.Handler):
         self._recorder.guard.call(self._take, record)
 
     def _take(self, record: Any) -> None:  # noqa: ANN401 - with the fields that torchtitan adds
-        span, edge = names.edge_of(getattr(record, "log_type_name", ""), getattr(record, "log_type", ""))
+        span, edge = edge_of(getattr(record, "log_type_name", ""), getattr(record, "log_type", ""))
         if edge == names.MARK:
             return
         here = (get_ident(), record.task_name)
@@ -88,8 +94,8 @@ class SpanHandler(logging.Handler):
             self._end(span)
 
     def _begin(self, span: str, step: int | None) -> None:
-        meaning = names.meaning_of(span)
-        phase = names.phase_of(span, in_step=self._step is not None)
+        meaning = meaning_of(span)
+        phase = phase_of(span, in_step=self._step is not None)
         opened = _Open(span, self._recorder.monotonic())
         if meaning.role == names.STEP and self._step is None:
             self._begin_step(step)
@@ -138,11 +144,11 @@ class SpanHandler(logging.Handler):
         while (opened := self._open.pop()).span != span:
             opened.leave()
         opened.leave()
-        role, now_s = names.meaning_of(span).role, self._recorder.monotonic()
+        role, now_s = meaning_of(span).role, self._recorder.monotonic()
         if self._waits(role):
             if opened.error is None:
                 self._fetched(now_s - opened.began_s)
-        elif role == names.STEP and not any(names.meaning_of(each.span).role == role for each in self._open):
+        elif role == names.STEP and not any(meaning_of(each.span).role == role for each in self._open):
             self._complete_step()
             self._step = None
         elif opened.phase == SAVE and names.did_work(span, structured_logger.get_step_tags()):
