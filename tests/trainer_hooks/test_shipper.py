@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from ett_core.events import Progress, decode, encode
 from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.parts import part_path
 from ett_trainer_hooks.segments import acked_offset, acked_path, acknowledge, next_segment
 from ett_trainer_hooks.shipper import Shipper
 from ett_trainer_hooks.transport import Reply, poster
@@ -250,6 +252,57 @@ def test_ett_ship_names_the_last_answer_where_something_is_left(journals, export
         r"the last answer: 503 Service Unavailable: status 503\n",
         err,
     )
+
+
+def old(path):
+    os.utime(path, (time.time() - 7200.0,) * 2)
+
+
+def test_ett_ship_removes_what_is_over_and_nothing_else(journals, exporter):
+    """Acknowledged everywhere, unwritten for an hour, its process gone: then all parts and offsets go."""
+    kept = {
+        "fresh": journals / f"fresh-{2**22 + 1}.jsonl",
+        "alive": journals / f"alive-{os.getpid()}.jsonl",
+        "of another exporter": journals / f"other-{2**22 + 1}.jsonl",
+        "fresh in its last part": journals / f"parts-{2**22 + 1}.jsonl",
+    }
+    for number, path in enumerate(kept.values()):
+        path.write_bytes(line(f"k{number}", 0))
+        old(path)
+    os.utime(kept["fresh"])
+    acknowledge(kept["of another exporter"], NOWHERE, 1)
+    part_path(kept["fresh in its last part"], 1).write_bytes(line("k3", 1))
+    over = [journals / f"over-{2**22 + 1}.jsonl", journals / f"over-{2**22 + 1}.part000001.jsonl"]
+    for number, path in enumerate(over):
+        path.write_bytes(line("over", number) + b'{"torn')
+        old(path)
+    to = ("--exporter", exporter.url, "--prune-hours", "1")
+    status, out, err = ship(journals, *to)
+    assert (status, err) == (0, "")
+    assert out.endswith("ett ship: 1 journal removed\n")
+    assert not [path for path in journals.iterdir() if "over" in path.name]
+    assert all(path.exists() for path in kept.values())
+    assert {event.writer for event in exporter.distinct()} >= {"over", "k0", "k1", "k2", "k3"}
+
+
+def test_ett_ship_removes_nothing_that_is_not_acknowledged(journals, exporter):
+    """Whatever its age."""
+    for path in journals.iterdir():
+        old(path)
+    exporter.answers = [(503, {})] * 50
+    status, out, _ = ship(journals, "--exporter", exporter.url, "--timeout-s", "0.2", "--prune-hours", "1")
+    assert status == 1
+    assert out.endswith("ett ship: 0 journals removed\n")
+    assert len(list(journals.glob("*.jsonl"))) == 2
+
+
+def test_ett_ship_prunes_only_once_it_is_through(journals):
+    """A wrong setting is told before anything is sent."""
+    command = [ETT, "ship", str(journals), "--exporter", NOWHERE, "--prune-hours", "0", "--once"]
+    for words in (command, [*command[:-2], "1"]):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "ett ship: --prune-hours needs a number above 0, and --once\n"
 
 
 @pytest.mark.parametrize("answer", ["404 Not Found", "405 Method Not Allowed", "501 Not Implemented"])

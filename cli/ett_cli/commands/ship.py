@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="with --once: seconds to keep trying (default: %(default)g)",
     )
+    parser.add_argument(
+        "--prune-hours",
+        type=float,
+        metavar="H",
+        help="with --once: then remove the journals that the exporter holds, that were not written for "
+        "H hours and whose process is gone (default: none)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not arguments.exporter:
         return _complain("--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
+    if arguments.prune_hours is not None and not (arguments.once and arguments.prune_hours > 0):
+        return _complain("--prune-hours needs a number above 0, and --once", 2)
     try:
         os.scandir(arguments.directory).close()
         exporter = exporter_address(arguments.exporter)
@@ -56,7 +67,22 @@ def run(arguments: argparse.Namespace) -> int:
     post = poster(arguments.exporter)
     shipper = Shipper(arguments.directory, post, exporter, find=journals_below, guard=guard)
     shipper.run(_stop(arguments.once), arguments.timeout_s if arguments.once else LAST_LINES_S)
-    return report(arguments.directory, exporter, shipper)
+    status = report(arguments.directory, exporter, shipper)
+    if arguments.prune_hours is not None:
+        status = max(status, remove(shipper.journals(), exporter, arguments.prune_hours))
+    return status
+
+
+def remove(journals: Sequence[Path], exporter: str, hours: float) -> int:
+    """Remove the journals that are over for so many hours; the exit status."""
+    from ett_trainer_hooks.pruning import HOUR_S, prune
+
+    try:
+        removed = prune(journals, exporter, time.time() - hours * HOUR_S)
+    except OSError as error:
+        return _complain(f"{error.filename}: {error.strerror}", 1)
+    print(f"ett ship: {counted(len(removed), 'journal')} removed")
+    return 0
 
 
 def report(directory: Path, exporter: str, shipper: Shipper) -> int:
