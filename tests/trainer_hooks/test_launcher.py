@@ -183,13 +183,15 @@ def test_the_error_file_of_a_rank_is_evidence_and_dates_its_failure(ett_run, eve
         f"sys.argv = ['torchrun', '--nproc-per-node', '2', '--redirects', '3', '--log-dir', {str(logs)!r}, "
         f"{str(worker)!r}]; main()"
     )
-    child = ett_run(torchrun)
+    child = ett_run(torchrun, PET_EVENT_LOG_HANDLER="console")
     child.communicate(timeout=120.0)
     assert child.returncode == 1
     told = [event for event in events_in(tmp_path / "journal") if event.rank == -1]
     elastic = [event for event in of(told, "evidence") if event.source == "elastic"]
     assert "ValueError: login with password=***" in elastic[0].text
     assert elastic[0].text.startswith("rank 1 (pid ")
+    (logged,) = [event.text for event in elastic if event.text.startswith("torchrun: ")]
+    assert logged.endswith("failed: ValueError: login with password=***")
     failure = next(event for event in of(told, "failure") if event.of_rank == 1)
     assert (failure.exception, failure.message) == ("ValueError", "login with password=***")
     assert failure.exit_code == 1

@@ -35,7 +35,7 @@ from ett_trainer_hooks.identity import (
 )
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.kernel import KernelLog
-from ett_trainer_hooks.orphans import MARK, Family, adopt_orphans
+from ett_trainer_hooks.orphans import MARK, Family, adopting_orphans
 from ett_trainer_hooks.output import Listener
 from ett_trainer_hooks.parts import journal_path
 from ett_trainer_hooks.place import writable_place
@@ -49,6 +49,7 @@ from ett_trainer_hooks.transport import exporter_address, poster
 
 LAST_OUTPUT_S = 5.0
 UNANSWERED_WAIT_S = 0.05
+MEANWHILE_AFTER_S = 1.0
 STREAMS = ("stdout", "stderr")
 
 Sink = Callable[[bytes], object]
@@ -117,13 +118,14 @@ class LaunchSettings:
         return observed(surrounding) if environ.get("ETT_AUTO") == "1" else surrounding
 
 
-def launch(
+def launch(  # noqa: PLR0913 - the world is injected
     settings: LaunchSettings,
     environ: Mapping[str, str] = os.environ,
     *,
     out: Sink | None = None,
     err: Sink | None = None,
     say: Callable[[str], object] = lambda _: None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> int:
     """Run the command to its end; returns its exit status (128 + n where signal n ended it).
 
@@ -137,6 +139,7 @@ def launch(
         out: takes what the command prints; this process's standard output by default.
         err: takes what it prints as errors; this process's standard error by default.
         say: takes sentences for the person who started the launcher.
+        meanwhile: is called once in a thread, when the command has had a second to start.
 
     Raises:
         OSError: the command cannot be started.
@@ -158,13 +161,14 @@ def launch(
     sinks = (out or stream_sink(sys.stdout.buffer), err or stream_sink(sys.stderr.buffer))
     clock = Clock()
     stop = Stop(clock.now, grace_s=settings.grace_s, ends_at=scheduled_end(environ), say=say)
-    adopted = adopt_orphans()
-    with listening(stop):  # before any thread begins: a thread inherits which signals it leaves to others
+    # Listening comes before any thread begins: a thread inherits which signals it leaves to others.
+    with adopting_orphans() as adopted, listening(stop):
         journal = Journal(journal_path(place, identity.writer, os.getpid()), identity, clock=clock)
         outputs = [place / f"{identity.writer}.{name}.log" for name in STREAMS]
         with (
             shipping(settings, say),
             copying(outputs, sinks),
+            later(MEANWHILE_AFTER_S, meanwhile),
             closing(journal),
             closing(KernelLog()) as kernel,
         ):
@@ -256,6 +260,18 @@ def copying(paths: Sequence[Path], sinks: Sequence[Sink]) -> Iterator[None]:
         stop.set()
         for thread in threads:
             thread.join(timeout=LAST_OUTPUT_S)
+
+
+@contextmanager
+def later(after_s: float, function: Callable[[], object]) -> Iterator[None]:
+    """Call a function in a thread after so many seconds, unless this is left before."""
+    timer = threading.Timer(after_s, function)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

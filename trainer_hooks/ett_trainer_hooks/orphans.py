@@ -11,7 +11,8 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from ett_trainer_hooks import procfs
@@ -21,13 +22,24 @@ from ett_trainer_hooks.stopping import signal_process
 MARK = "ETT_LAUNCHER"
 """The variable that tells which launcher a process descends from, by the launcher's writer."""
 ELASTIC_RUN = "TORCHELASTIC_RUN_ID"
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 
 
-def adopt_orphans() -> bool:
-    """Let processes that lose their parent become children of this one; False where the kernel refuses."""
+@contextmanager
+def adopting_orphans() -> Iterator[bool]:
+    """Processes that lose their parent become children of this one for a while; False: the kernel refuses."""
+    before = ctypes.c_int(0)
+    adopts = _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before)) and _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
-        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+        yield adopts
+    finally:
+        if adopts:
+            _prctl(_PR_SET_CHILD_SUBREAPER, before.value)
+
+
+def _prctl(option: int, argument: object) -> bool:
+    try:
+        return bool(ctypes.CDLL(None).prctl(option, argument, 0, 0, 0) == 0)
     except (OSError, AttributeError):
         return False
 

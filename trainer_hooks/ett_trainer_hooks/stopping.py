@@ -18,6 +18,7 @@ from types import FrameType
 import msgspec
 
 from ett_trainer_hooks import procfs
+from ett_trainer_hooks.guard import Guard
 
 STATUS_OF_SIGNAL: Mapping[int, str] = {
     signal.SIGINT: "cancelled",
@@ -173,11 +174,13 @@ def hearing_directly() -> Iterator[None]:
 
 def _wait(stop: Stop, heard: list[int], over: threading.Event) -> None:
     """Take signals in one after the other; one that comes when it is `over` only wakes."""
+    guard = Guard()
     while heard:
         told = signal.sigwaitinfo(heard)
         if over.is_set():
             return
-        stop.heard(told.si_signo, Sender(told.si_pid, told.si_uid, procfs.name(told.si_pid)))
+        sender = Sender(told.si_pid, told.si_uid, procfs.name(told.si_pid))
+        guard.call(stop.heard, told.si_signo, sender)
 
 
 def signal_group(group: int, number: int, kill: Callable[[int, int], None] = os.killpg) -> bool:

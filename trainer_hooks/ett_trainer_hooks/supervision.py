@@ -225,7 +225,8 @@ class Supervision:
 
     def _listen(self, listener: Listener, *, at_end: bool) -> None:
         heard = listener.listen(self._watch.rank_of_local, at_end=at_end)
-        self._told.update(exits_told(heard.lines))
+        for pid, status in exits_told(heard.lines).items():
+            self._told.setdefault(pid, status)
         for line in heard.lines:
             event = agent_event(line)
             if event is not None and event.state == "FAILED":
@@ -237,7 +238,7 @@ class Supervision:
     def _take_agent_event(self, event: AgentEvent) -> None:
         """Torchrun's event log tells of a rank that failed."""
         if event.pid is not None and event.exit_code:
-            self._told[event.pid] = event.exit_code
+            self._told.setdefault(event.pid, event.exit_code)
         if event.error and event.rank is not None:
             self.fact("elastic", f"torchrun: rank {event.rank} (pid {event.pid}) failed: {event.error}")
 

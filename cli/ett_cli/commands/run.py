@@ -6,6 +6,7 @@ The launcher does the work; this reads the command line and prints.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import tempfile
@@ -131,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
         if job_id != given:
             _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
         environ = {**os.environ, "ETT_AUTO": "1"} if arguments.auto else os.environ
-        status = launch(settings, environ, say=say)
+        status = launch(settings, environ, say=say, meanwhile=prepare_last_sentence)
     except ValueError as error:
         return _complain(str(error), 2)
     except FileNotFoundError as error:
@@ -175,6 +176,12 @@ def _option(command: list[str], name: str) -> str:
         if option.replace("_", "-") == name:
             return value if equals else following
     return ""
+
+
+def prepare_last_sentence() -> None:
+    """Load what the last sentence needs while the command runs, so that nobody waits for it at the end."""
+    for module in ("ett_cli.journals", "ett_cli.report", "ett_core.accounting"):
+        importlib.import_module(module)
 
 
 def last_sentence(directory: Path, job_id: str, now: float) -> str:
@@ -238,7 +245,7 @@ def _say(text: str) -> None:
     """Print a sentence; where the terminal is gone, nobody reads it, and the job goes on."""
     try:
         print(f"ett run: {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: in the midst of another sentence
         return
 
 
