@@ -105,7 +105,7 @@ class JobDetails:
         self._steps: dict[int, int] = {}
         self._longest_step_s = 0.0
         self._caches: dict[tuple[str, str], Cache] = {}
-        self._counters: dict[str, Counters] = {}
+        self._counters: dict[tuple[str, str], Counters] = {}
         self._evidence: dict[int, list[EvidenceLine]] = {}
 
     def add(self, events: Iterable[AnyEvent]) -> None:
@@ -163,11 +163,10 @@ class JobDetails:
 
     @property
     def counters(self) -> dict[str, float]:
-        """Named totals, summed over processes: of each, its latest report."""
+        """Named totals, summed over processes: of each, its latest report of that name."""
         totals: dict[str, float] = {}
-        for report in self._counters.values():
-            for name, value in report.values.items():
-                _add_to(totals, name, value)
+        for (_, name), report in self._counters.items():
+            _add_to(totals, name, report.values[name])
         return totals
 
     def evidence(self, attempt: int) -> list[EvidenceLine]:
@@ -218,7 +217,8 @@ class JobDetails:
             case Cache():
                 _keep_later(self._caches, (event.writer, event.cache), event)
             case Counters():
-                _keep_later(self._counters, event.writer, event)
+                for name in event.values:
+                    _keep_later(self._counters, (event.writer, name), event)
             case Compile():
                 self._take_compile(event)
             case Evidence() | Failure():
@@ -297,10 +297,9 @@ def _say(said: dict[str, tuple[Moment, object]], name: str, moment: Moment, valu
 
 
 _Report = TypeVar("_Report", Cache, Counters)
-_Key = TypeVar("_Key", str, tuple[str, str])
 
 
-def _keep_later(kept: dict[_Key, _Report], key: _Key, report: _Report) -> None:
+def _keep_later(kept: dict[tuple[str, str], _Report], key: tuple[str, str], report: _Report) -> None:
     """Keep the later report under `key`."""
     known = kept.get(key)
     if len(kept) < REPORTS_KEPT if known is None else known.seq < report.seq:

@@ -50,6 +50,7 @@ def page_answer(page: JobPage) -> Json:
         "compile": details.compile_s,
         "hidden": _sum_of(attempt.hidden for attempt in account.attempts),
         "counters": details.counters,
+        "step_times": None if details.step_times is None else msgspec.structs.asdict(details.step_times),
         "stalls": page.stalls,
         "stragglers": page.stragglers,
         "step_spread": page.step_spread,

@@ -17,7 +17,7 @@ from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
 from ett_core.accounting.job import History
 from ett_core.checkpoint_log import CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
-from ett_core.details import CacheTotals, EvidenceLine, JobDetails
+from ett_core.details import CacheTotals, EvidenceLine, JobDetails, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.failures import Diagnosis, diagnose
 from ett_core.interference import SaveInterference
@@ -45,6 +45,7 @@ class DetailsView(msgspec.Struct, frozen=True):
     caches: Mapping[str, CacheTotals]
     compile_s: Mapping[str, float]
     counters: Mapping[str, float]
+    step_times: StepTimes | None
 
 
 class JobView(msgspec.Struct, frozen=True):
@@ -182,6 +183,7 @@ def details_view(details: JobDetails) -> DetailsView:
         caches=details.caches,
         compile_s=dict(details.compile_s),
         counters=details.counters,
+        step_times=details.step_times,
     )
 
 

@@ -28,6 +28,7 @@ PAGE_KEYS = JOB_KEYS | {
     "stragglers",
     "step_spread",
     "async_saves",
+    "step_times",
     "as_of", "attempt_list", "failure_list", "timeline", "checkpoints", "compile", "hidden", "counters",
     "versions", "labels", "config_hash", "nodes", "areas", "resume_evidence", "not_saved",
 }  # fmt: skip

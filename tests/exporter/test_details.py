@@ -127,6 +127,17 @@ def test_garbage_cannot_spoil_the_sums():
     assert len(fold.compile_s) == len(fold.labels) == details.NAMES_KEPT
 
 
+def test_a_total_stands_until_its_process_reports_it_again():
+    """Counters of different names come in different reports; the latest of each name counts."""
+    fold = folded(
+        event(ev.Counters, 1, values={"groups": 3.0, "collectives": 5.0}),
+        event(ev.Counters, 2, values={"hooks.dropped_events": 1.0}),
+        event(ev.Counters, 3, values={"groups": 4.0}),
+        event(ev.Counters, 1, writer="other", values={"groups": 2.0}),
+    )
+    assert fold.counters == {"groups": 6.0, "collectives": 5.0, "hooks.dropped_events": 1.0}
+
+
 def test_totals_of_processes_are_bounded(monkeypatch):
     """Beyond the bound further processes are left out; those that are known go on."""
     monkeypatch.setattr(details, "REPORTS_KEPT", 3)

@@ -37,7 +37,7 @@ from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.kernel import KernelLog
 from ett_trainer_hooks.orphans import MARK, Family, adopting_orphans
 from ett_trainer_hooks.output import Listener
-from ett_trainer_hooks.parts import journal_path
+from ett_trainer_hooks.parts import Sizes, journal_path
 from ett_trainer_hooks.place import writable_place
 from ett_trainer_hooks.ranks import RankWatch
 from ett_trainer_hooks.restarts import RestartPolicy
@@ -163,7 +163,8 @@ def launch(  # noqa: PLR0913 - the world is injected
     stop = Stop(clock.now, grace_s=settings.grace_s, ends_at=scheduled_end(environ), say=say)
     # Listening comes before any thread begins: a thread inherits which signals it leaves to others.
     with adopting_orphans() as adopted, listening(stop):
-        journal = Journal(journal_path(place, identity.writer, os.getpid()), identity, clock=clock)
+        path = journal_path(place, identity.writer, os.getpid())
+        journal = Journal(path, identity, clock=clock, sizes=Sizes.from_env(environ, say))
         outputs = [place / f"{identity.writer}.{name}.log" for name in STREAMS]
         with (
             shipping(settings, say),
