@@ -529,3 +529,13 @@ def test_a_flood_of_output_does_not_delay_the_notice_of_a_death(ett_run, events_
     texts = [event.text for event in of(told, "evidence")]
     assert any("bytes of stderr came too fast to be searched for causes" in text for text in texts)
     assert len(texts) < 80
+
+
+def test_every_option_stands_in_the_docs(trainer_env):
+    """docs/run.md, and docs/stalls.md for stalls, name each option of `ett run`."""
+    _, help_text, _ = ett("run", "--help", environ=trainer_env)
+    docs = Path(__file__).parents[2] / "docs"
+    texts = (docs / "run.md").read_text() + (docs / "stalls.md").read_text()
+    options = set(re.findall(r"(?m)^  (--[a-z-]+)", help_text))
+    assert len(options) > 10
+    assert [option for option in sorted(options) if f"`{option}" not in texts] == []
