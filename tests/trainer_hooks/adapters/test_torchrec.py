@@ -213,7 +213,7 @@ def test_hooks_that_fail_change_no_output(capsys):
 
 @pytest.mark.parametrize("ranks", [1, 2] if os.environ.get("ETT_FULL") == "1" else [2])
 def test_a_sharded_dlrm_learns_the_same_and_its_time_is_told(torchrun, ranks):
-    """Losses of the plain loop; read-ahead, waits and samples of both pipelines, on every rank."""
+    """Losses of the plain loop; read-ahead, waits, samples and a save of both pipelines, on every rank."""
     ran = torchrun("pipelines.py", "journal", "plain", "base", "sparse_dist", ranks=ranks)
     assert ran.status == 0, ran.err
     said = {way["way"]: way for way in map(json.loads, ran.out.splitlines())}
@@ -222,12 +222,16 @@ def test_a_sharded_dlrm_learns_the_same_and_its_time_is_told(torchrun, ranks):
     for way, ahead in (("base", 1), ("sparse_dist", 2)):
         assert said[way]["losses"] == pytest.approx(losses, abs=1e-5)
         assert said[way]["ahead"] == [min(ahead, 11 - step) for step in range(12)]
+        assert said[way]["restored"]
+        durable = [event for event in ran.of("checkpoint_durable") if event.job_id == way]
+        assert [(event.rank, event.step, event.mode) for event in durable] == [(0, 12, "async")]
         for rank in range(ranks):
             mine = [event for event in ran.of("progress", rank) if event.job_id == way]
             assert sum(event.steps for event in mine) == 12
             assert sum(event.samples for event in mine) == 12 * 32
             told = [event for event in ran.of("phase_end", rank) if event.job_id == way]
-            assert [event.phase for event in told] == ["data_warmup"] * (ahead + 1)
+            phases = [event.phase for event in told if not event.phase.startswith("checkpoint")]
+            assert phases == ["data_warmup"] * (ahead + 1)
             if rank == 0:
                 read_s = sum(event.data_wait_s for event in mine)
                 share = (12 - ahead - 1) / 12

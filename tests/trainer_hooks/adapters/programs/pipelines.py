@@ -14,9 +14,12 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch.distributed._shard.sharded_tensor import ShardedTensor
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torchrec.distributed import TrainPipelineBase, TrainPipelineSparseDist
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.adapters import dcp
 from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.identity import Identity
@@ -68,7 +71,29 @@ def learner():
     return model.shard(dlrm, model.plan_shards(dlrm, DEVICE), SETTINGS, DEVICE)
 
 
-def losses_of(way: str, recorder: Recorder) -> dict[str, object]:
+def is_restored(learning, recorder: Recorder, place: Path) -> bool:
+    """Save the sharded state beside the training, spoil the tables, load: they are as they were."""
+    stager = BlockingAsyncStager(cache_staged_state_dict=False)
+    uploads = dist.new_group(backend="gloo")
+    step, state = recorder.step, learning.state()
+    dcp.async_save(
+        recorder, state, step=step, checkpoint_id=place, process_group=uploads, async_stager=stager
+    )
+    dcp.wait(recorder)
+    shards = [
+        shard.tensor
+        for value in state["model"].values()
+        if isinstance(value, ShardedTensor)
+        for shard in value.local_shards()
+    ]
+    before = [shard.clone() for shard in shards]
+    for shard in shards:
+        shard.zero_()
+    dcp.load(recorder, state, checkpoint_id=place, step=step)
+    return bool(shards) and all(torch.equal(*pair) for pair in zip(before, shards, strict=True))
+
+
+def losses_of(way: str, recorder: Recorder, place: Path) -> dict[str, object]:
     torch.manual_seed(0)
     learning, batches = learner(), SlowBatches()
     if way == "plain":
@@ -84,7 +109,8 @@ def losses_of(way: str, recorder: Recorder) -> dict[str, object]:
             ahead.append(pipeline.prefetched)
     except StopIteration:
         pass
-    return {"losses": losses, "ahead": ahead, "spent_s": batches.spent_s}
+    restored = is_restored(learning, recorder, place)
+    return {"losses": losses, "ahead": ahead, "spent_s": batches.spent_s, "restored": restored}
 
 
 def main(place: Path, *ways: str) -> None:
@@ -92,7 +118,7 @@ def main(place: Path, *ways: str) -> None:
     torch.set_num_threads(1)
     for way in ways:
         recorder, journal = recorder_of(way, place)
-        learned = losses_of(way, recorder)
+        learned = losses_of(way, recorder, place / f"{way} saved")
         recorder.close()
         journal.close()
         if int(os.environ["RANK"]) == 0:
