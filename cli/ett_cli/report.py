@@ -215,7 +215,8 @@ def _stragglers(job: Job) -> Iterator[str]:
     if stragglers:
         yield "Slow ranks"
     for each in stragglers:
-        yield f"  {straggler_line(each, job['start'])}"
+        ongoing = each["ongoing"] and not job.get("finished")
+        yield f"  {straggler_line({**each, 'ongoing': ongoing}, job['start'])}"
 
 
 def straggler_line(each: Mapping[str, Any], start: float) -> str:

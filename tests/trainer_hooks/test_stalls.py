@@ -337,6 +337,17 @@ def test_a_rank_that_cannot_be_looked_into_hides_no_other(world):
     ]
 
 
+def test_a_job_that_stalls_again_and_again_leaves_room_for_other_evidence(world):
+    """Three times with stacks, twenty times in all."""
+    w = world()
+    for step in range(30):
+        w.say(steps(step=step))
+        w.pass_time(303)
+    assert len(w.texts("stack")) == 3
+    assert len(w.texts("stall")) == 2 * 20
+    assert w.texts("stall")[-2].endswith("(further stalls are not told)")
+
+
 def test_without_ranks_nothing_is_said(world):
     w = world()
     w.pass_time(5000)

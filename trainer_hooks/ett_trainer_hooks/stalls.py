@@ -11,6 +11,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,6 +41,10 @@ LONGEST_LOOK_S = 5.0
 LOOK_EVERY_S = 1.0
 CAPTURE_S = 120.0
 """Stacks that took longer are not waited for before a stalled command is ended."""
+CAPTURED_PER_ATTEMPT = 3
+"""Stalls of one attempt of which stacks are recorded, so that they leave room for other evidence."""
+TOLD_PER_ATTEMPT = 20
+"""Stalls of one attempt that are told at all."""
 JOURNAL_S = 1.0
 """Seconds to wait for the launcher's own journal, to know whether journals can be written."""
 
@@ -138,10 +143,10 @@ class QuietClock:
 
 
 class Stall(msgspec.Struct):
-    """A stall that goes on: since when by the quiet clock, and the thread that looks into it."""
+    """A stall that goes on, the `number`th of its attempt; moments are those of the quiet clock."""
 
     since_s: float
-    attempt: int
+    number: int
     capture: threading.Thread | None = None
     opened_s: float = 0.0
     asked_to_end_s: float | None = None
@@ -192,6 +197,7 @@ class StallWatch:
         self._clock = QuietClock(monotonic())
         self._looked_s = -LOOK_EVERY_S
         self._followed: dict[Path, Followed] = {}
+        self._stalls: Counter[int] = Counter()
         self.stall: Stall | None = None
         """The stall that goes on; None while there is progress."""
 
@@ -233,17 +239,26 @@ class StallWatch:
                 each.moved_s = now_s
             return
         since_s = max(each.moved_s for each in live)
-        stall = self.stall = Stall(since_s, max(each.process.attempt for each in live), opened_s=now_s)
+        attempt = max(each.process.attempt for each in live)
+        self._stalls[attempt] += 1
+        stall = self.stall = Stall(since_s, self._stalls[attempt], opened_s=now_s)
         quiet_s = now_s - since_s
         where = where_they_are({each.progress.rank: each.progress.in_words for each in live})
-        told_at = self._wall() - quiet_s
-        self._reporter.fact("stall", f"no progress for {quiet_s:.0f} s on this node: {where}", told_at)
-        if self._settings.action != "none":
+        text = f"no progress for {quiet_s:.0f} s on this node: {where}"
+        self._tell(stall, text, self._wall() - quiet_s)
+        if self._settings.action == "kill" or (
+            self._settings.action == "dump" and stall.number <= CAPTURED_PER_ATTEMPT
+        ):
             targets = [(each.process, f"rank {each.progress.rank} {each.progress.in_words}") for each in live]
             stall.capture = threading.Thread(
                 target=self._capture, args=(targets,), name="ett-stacks", daemon=True
             )
             stall.capture.start()
+
+    def _tell(self, stall: Stall, text: str, at: float | None = None) -> None:
+        if stall.number <= TOLD_PER_ATTEMPT:
+            more = stall.number == TOLD_PER_ATTEMPT
+            self._reporter.fact("stall", f"{text} (further stalls are not told)" if more else text, at)
 
     def _capture(self, targets: Sequence[tuple[RankProcess, str]]) -> None:
         """Record what each rank is doing; runs in a thread of its own."""
@@ -260,7 +275,7 @@ class StallWatch:
         elif moved or gone:
             lasted_s = now_s - stall.since_s
             what = "there is progress again" if moved else "its ranks are gone"
-            self._reporter.fact("stall", f"the stall is over after {lasted_s:.0f} s: {what}")
+            self._tell(stall, f"the stall is over after {lasted_s:.0f} s: {what}")
             self.stall = None
         elif self._settings.action == "kill":
             self._ask_to_end(stall, now_s)
