@@ -102,6 +102,8 @@ def test_evidence_leads_to_the_cause_where_it_can():
         fold.add(events)
         account = fold.account(END_MS / 1000)
         assert account is not None
+        if truth.uncounted:
+            continue
         evidence = evidence_by_attempt(events)
         for meant, seen in zip(truth.failures, account.failures, strict=True):
             found = diagnose(seen, evidence[seen.attempt]).failure_class

@@ -63,6 +63,8 @@ class Plan(NamedTuple):
     """Whether it compiles in its first step."""
     overlaps: bool
     """Whether it compiles while its data warm up."""
+    forgets: bool
+    """Whether restarts in place are not counted: they say the number of the attempt before."""
 
 
 def plan_of(scenario: Scenario, index: int, chance: Chance) -> Plan:
@@ -115,6 +117,7 @@ def plan_of(scenario: Scenario, index: int, chance: Chance) -> Plan:
         fate=chance.weighted((SUCCEED, CANCEL, TIME_OUT, GIVE_UP), (85, 6, 3, 6)),
         lazy=chance.hit(0.3),
         overlaps=chance.hit(adoption),
+        forgets=chance.hit(0.1),
     )
 
 

@@ -89,6 +89,11 @@ class Scene:
         limit_ms = None if plan.limit_ms is None else at_ms + plan.limit_ms
         return Hardware(at_ms, nodes, launchers, limit_ms)
 
+    def relaunch(self, hardware: Hardware) -> Hardware:
+        """The same hardware with new launchers."""
+        launchers = {node: self.voice(LAUNCHER_RANK, node) for node in hardware.launchers}
+        return hardware._replace(launchers=launchers)
+
     def tell_clock(self, voice: Voice, at_ms: int) -> Telling:
         """What the receiver finds of a writer's clock, where it is wrong."""
         if not voice.offset_ms:

@@ -39,8 +39,15 @@ class Turn(NamedTuple):
     hardware: Hardware
     fresh: bool
     """Whether the hardware was allocated for this attempt."""
-    tries: int
+    tries: int = 0
     """Starts that failed in a row."""
+    uncounted: bool = False
+    """Whether it says the number of the attempt before."""
+
+    @property
+    def new_launchers(self) -> bool:
+        """Whether its launchers are other processes than those of the attempt before."""
+        return self.fresh or self.uncounted
 
 
 class Story:
@@ -69,7 +76,7 @@ class Story:
     def _whole(self) -> Telling:
         scene = self._scene
         hardware = scene.allocate(self.plan.submit_ms)
-        turn = Turn(0, hardware.allocated_ms + scene.chance.around_ms(15.0), hardware, True, 0)  # noqa: FBT003 - a field
+        turn = Turn(0, hardware.allocated_ms + scene.chance.around_ms(15.0), hardware, True)  # noqa: FBT003 - a field
         while True:
             ending = yield from self._attempt(turn)
             if ending.cause is None:
@@ -91,6 +98,8 @@ class Story:
         tries = turn.tries + 1 if ending.before_loop else 0
         if not cause.moves:
             begin_ms = ending.at_ms + chance.between_ms(2.0, 8.0)
+            if self.plan.forgets and not ending.before_loop:
+                return Turn(turn.number, begin_ms, scene.relaunch(turn.hardware), False, uncounted=True)  # noqa: FBT003 - a field
             return Turn(turn.number + 1, begin_ms, turn.hardware, False, tries)  # noqa: FBT003 - a field
         queue_ms = min(LONGEST_QUEUE_MS, chance.around_ms(420.0, 0.9))
         if cause.how == VANISH and self.plan.nodes == 1:
@@ -104,12 +113,13 @@ class Story:
         scene, hardware = self._scene, turn.hardware
         scene.forget()
         start = self._draw_start(turn)
-        resumes = scene.resume_step > 0
-        cause = self._hazards.before_loop(resumes=resumes, tries=turn.tries)
+        cause = None
+        if not turn.uncounted:
+            cause = self._hazards.before_loop(resumes=scene.resume_step > 0, tries=turn.tries)
         yield from self._launch(start, turn)
         if cause is not None:
             return (yield from self._fail_before_loop(start, hardware, cause))
-        yield from self._tell_start(start, None)
+        yield from self._tell_start(start, None, turn if turn.uncounted else None)
         strike = self._hazards.in_loop(start.begun_ms, hardware.nodes, hardware.limit_ms)
         return (yield from Loop(scene, start, hardware, strike, self._target).tell())
 
@@ -132,14 +142,20 @@ class Story:
         scene, launchers = self._scene, list(turn.hardware.launchers.values())
         said_ms = start.begin_ms + (LAUNCHER_SPEAKS_MS if turn.fresh else 0)
         scene.beating, scene.beat_ms = launchers[0], said_ms + HEARTBEAT_MS
-        speakers = [*(launchers if turn.fresh else ()), *(rank.voice for rank in start.ranks)]
+        speakers = [*(launchers if turn.new_launchers else ()), *(rank.voice for rank in start.ranks)]
         for voice in speakers:
             yield from scene.tell_clock(voice, said_ms)
         for place, launcher in enumerate(launchers):
             yield self._launched(launcher, said_ms + 2 * place, start.begin_ms + 2 * place, turn)
-            if place == 0:
-                allocated_ns = scene.origin.ns(turn.hardware.allocated_ms) if turn.fresh else None
-                scene.ledger.attempt(start, launcher.ns(start.begin_ms), allocated_ns)
+            if place == 0 and not turn.uncounted:
+                self._note_attempt(start, turn)
+
+    def _note_attempt(self, start: Start, turn: Turn) -> None:
+        """Enter an attempt that is known from now on."""
+        scene = self._scene
+        allocated_ns = scene.origin.ns(turn.hardware.allocated_ms) if turn.fresh else None
+        scene.ledger.attempt(start, scene.beating.ns(start.begin_ms), allocated_ns)
+        scene.ledger.uncounted += turn.uncounted
 
     def _launched(self, launcher: Voice, said_ms: int, process_ms: int, turn: Turn) -> Told:
         plan = self.plan
@@ -170,8 +186,11 @@ class Story:
             scene.lose_checkpoint(resumed)
         return ending._replace(before_loop=True)
 
-    def _tell_start(self, start: Start, until_ms: int | None) -> Telling:
-        """What all ranks say up to their first batches, or up to a moment, in order of time."""
+    def _tell_start(self, start: Start, until_ms: int | None, uncounted: Turn | None = None) -> Telling:
+        """What all ranks say up to their first batches, or up to a moment, in order of time.
+
+        That there was an uncounted restart is known when the first rank speaks by a new writer.
+        """
         scene = self._scene
         words = [
             told
@@ -181,6 +200,8 @@ class Story:
         for told in sorted(words, key=lambda told: told[0]):
             yield from scene.pass_time(told[0])
             yield told
+            if uncounted is not None and isinstance(told[1], AttemptStart) and told[1].rank == 0:
+                self._note_attempt(start, uncounted)
             note_word(scene.ledger, told[1], start)
 
 

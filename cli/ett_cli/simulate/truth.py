@@ -78,6 +78,8 @@ class JobTruth(msgspec.Struct, kw_only=True):
     """What was seen and ended nothing, by class."""
     slow_ranks: Sequence[SlowTruth]
     attempts: int
+    uncounted: int
+    """Attempts that say the number of the attempt before."""
     step: int
     samples: float
     saves: SavesTruth
@@ -99,7 +101,7 @@ class Ledger:
         self.saves = SavesTruth()
         self.caches: dict[str, dict[str, int]] = {}
         self.compile_s: defaultdict[str, float] = defaultdict(float)
-        self.events = self.attempts = self.step = 0
+        self.events = self.attempts = self.uncounted = self.step = 0
         self.samples = 0.0
         self.durables: set[int] = set()
         self._begin_ns: int | None = None
@@ -395,6 +397,7 @@ class Ledger:
             incidents=dict(sorted(self.incidents.items())),
             slow_ranks=self.slow_ranks,
             attempts=self.attempts,
+            uncounted=self.uncounted,
             step=self.step,
             samples=self.samples,
             saves=self.saves,
