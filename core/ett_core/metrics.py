@@ -78,6 +78,13 @@ FAMILIES: Mapping[str, Family] = {
     "ett_exporter_build_info": Family(GAUGE, ("version",), "Version of the exporter; always 1."),
     "ett_exporter_jobs": Family(GAUGE, ("shown",), "Jobs known, by whether they are on /metrics."),
     "ett_exporter_series": Family(GAUGE, (), "Series in this answer, without this one."),
+    "ett_exporter_jobs_left_out": Family(
+        GAUGE, (), "Jobs whose series are not in this answer, because the limit of series is reached."
+    ),
+    "ett_exporter_view_age_seconds": Family(
+        GAUGE, (), "Age of the oldest figures in this answer: more than a few seconds is overload."
+    ),
+    "ett_exporter_scrape_seconds": Family(GAUGE, (), "Time that the answer before this one took."),
     "ett_exporter_ingested_events_total": Family(COUNTER, (), "Events taken in and made durable."),
     "ett_exporter_ingested_segments_total": Family(COUNTER, (), "Segments taken in."),
     "ett_exporter_duplicate_events_total": Family(COUNTER, (), "Events that were held already."),

@@ -7,7 +7,7 @@ in worker threads. Whatever is sent, the answer is a clear JSON error or a succe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from http import HTTPStatus
 
 import msgspec
@@ -15,13 +15,13 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ett_exporter.answers import jobs_answer, page_answer
 from ett_exporter.clocks import parse_sent_at
 from ett_exporter.database import StoreError
-from ett_exporter.exposition import render, take_snapshot
+from ett_exporter.exposition import Exposition
 from ett_exporter.ingest import RefusedError, TooLargeError, decompress
 from ett_exporter.service import BusyError, Service
 
@@ -40,9 +40,9 @@ The app for people is `ett dashboard`.
 """
 
 
-def make_app(service: Service) -> Starlette:
-    """The application that serves `service`."""
-    api = _Api(service)
+def make_app(service: Service, exposition: Exposition | None = None) -> Starlette:
+    """The application that serves `service`, and `exposition` on /metrics."""
+    api = _Api(service, exposition or Exposition(service))
     return Starlette(
         routes=[
             Route("/", _front),
@@ -57,8 +57,9 @@ def make_app(service: Service) -> Starlette:
 
 
 class _Api:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, exposition: Exposition) -> None:
         self._service = service
+        self._exposition = exposition
         self._in_progress = 0
 
     async def take_segment(self, request: Request) -> Response:
@@ -93,8 +94,12 @@ class _Api:
         return _json(page_answer(page))
 
     def metrics(self, request: Request) -> Response:
-        body, content_type = render(take_snapshot(self._service), request.headers.get("accept", ""))
-        return Response(body, headers={"Content-Type": content_type})
+        headers = request.headers
+        answer = self._exposition.answer(headers.get("accept", ""), headers.get("accept-encoding", ""))
+        encoding = {"Content-Encoding": answer.encoding} if answer.encoding else {}
+        described = {"Content-Type": answer.content_type, "Vary": "Accept, Accept-Encoding"}
+        length = {"Content-Length": str(sum(map(len, answer.parts)))}
+        return StreamingResponse(_one_by_one(answer.parts), headers={**described, **length, **encoding})
 
     async def _take(self, request: Request, offset_s: float | None) -> Response:
         limits = self._service.settings.limits
@@ -114,6 +119,11 @@ class _Api:
         self._service.count_refused()
         again = {"Retry-After": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
         return _json({"error": error}, status, again)
+
+
+async def _one_by_one(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
 
 
 async def _read_body(request: Request, limit_bytes: int) -> bytes:

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ett_core.components import COMPONENTS, RECOVER_QUEUE
-from ett_exporter.job_series import Sample, Samples, clip, ratio
+from ett_exporter.job_series import clip, ratio
 from ett_exporter.live import WINDOWS_S, JobView
+from ett_exporter.text import Sample, Samples
 
 
 def fleet_samples(views: Sequence[JobView], shown: Sequence[JobView]) -> Samples:

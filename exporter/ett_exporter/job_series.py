@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
-
-import msgspec
 
 from ett_core.accounting import FailureAccount
 from ett_core.accounting.account import ett_percent
 from ett_core.components import UNSAVED_TRAINING
 from ett_exporter.live import JobView, held_seconds
+from ett_exporter.text import Sample, Samples, summary
 
 LABEL_CHARACTERS = 200
 STAGES_SHOWN = 4
@@ -27,23 +25,11 @@ JOB_WINDOWS = ("1h", "24h")
 INFO_LABELS = ("team", "model", "cluster")
 
 
-class Sample(msgspec.Struct, frozen=True, gc=False):
-    """One sample of a family; a summary has a `count` beside its sum, the `value`."""
-
-    family: str
-    labels: tuple[str, ...]
-    value: float
-    count: int | None = None
-
-
-Samples: TypeAlias = Iterator[Sample]
-
-
 def job_samples(view: JobView) -> Samples:
     """All samples of one job."""
     job_id = view.account.job_id
     for sample in (*_time(view), *_progress(view), *_losses(view), *_checkpoints(view), *_compile(view)):
-        yield msgspec.structs.replace(sample, labels=(job_id, *sample.labels))
+        yield Sample(sample.name, (job_id, *sample.labels), sample.value)
 
 
 def clip(label: str) -> str:
@@ -94,7 +80,7 @@ def _progress(view: JobView) -> Samples:
 def _losses(view: JobView) -> Samples:
     account = view.account
     recovered_s = [ttr_s for ttr_s in account.ttr_s if ttr_s is not None]
-    yield Sample("ett_job_time_to_recover_seconds", (), sum(recovered_s), len(recovered_s))
+    yield from summary("ett_job_time_to_recover_seconds", (), len(recovered_s), sum(recovered_s))
     settled = [f for f in account.failures if _has_settled(f, account.as_of)]
     yield Sample("ett_job_failures_total", ("unknown",), len(settled))
     yield from _known("ett_job_unsaved_exposure_seconds", account.unsaved_exposure_s)
@@ -110,7 +96,7 @@ def _checkpoints(view: JobView) -> Samples:
     details = view.details
     durable = details.last_durable
     blocking_s, count = details.checkpoint_blocking_s, details.checkpoint_count
-    yield Sample("ett_job_checkpoint_blocking_seconds", (), blocking_s, count)
+    yield from summary("ett_job_checkpoint_blocking_seconds", (), count, blocking_s)
     yield Sample("ett_job_checkpoint_failures_total", (), details.checkpoint_failed_count)
     if durable is not None:
         yield Sample("ett_job_checkpoint_last_durable_timestamp_seconds", (), durable.time)

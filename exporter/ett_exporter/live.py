@@ -6,6 +6,7 @@ works on the copy outside it.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -91,7 +92,9 @@ class LiveJob:
         self._lock = threading.Lock()
         self._fold = JobFold(job_id, history=history)
         self._details = JobDetails()
-        self._known_view: JobView | None = None
+        self.known_view: JobView | None = None
+        """The view that was made last; events may have come since."""
+        self._changed = False
         self._diagnosed: dict[int, tuple[FailureAccount, Sequence[EvidenceLine], Diagnosis]] = {}
 
     def take(self, keep: Callable[[], Sequence[AnyEvent]], received_at: float) -> int:
@@ -106,8 +109,13 @@ class LiveJob:
                 self.last_received_at = max(self.last_received_at, received_at)
                 self._fold.add(events)
                 self._details.add(events)
-                self._known_view = None
+                self._changed = True
             return len(events)
+
+    def known_as_of(self) -> float:
+        """As of when the known view is; long ago where there is none."""
+        view = self.known_view
+        return -math.inf if view is None else view.account.as_of
 
     def view(self, now: float) -> JobView | None:
         """The job as of `now`; None before its first event."""
@@ -134,9 +142,10 @@ class LiveJob:
 
     def _view(self, now: float) -> JobView | None:
         """A view that is new, or up to `VIEW_AGE_S` old if nothing came since: readers share it."""
-        known = self._known_view
-        if known is None or not 0 <= now - known.account.as_of < VIEW_AGE_S:
-            known = self._known_view = self._new_view(now)
+        known = self.known_view
+        if known is None or self._changed or not 0 <= now - known.account.as_of < VIEW_AGE_S:
+            self._changed = False
+            known = self.known_view = self._new_view(now)
         return known
 
     def _new_view(self, now: float) -> JobView | None:

@@ -16,6 +16,7 @@ from types import FrameType
 import uvicorn
 
 from ett_exporter.api import make_app
+from ett_exporter.exposition import Exposition, Ticker
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
@@ -37,10 +38,12 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         StoreError: the database cannot be opened.
     """
     with _listening(settings) as listener, _service(settings) as service:
-        server = uvicorn.Server(_config(service))
+        exposition = Exposition(service)
+        server = uvicorn.Server(_config(service, exposition))
         _stop_on_signals(server)
-        on_ready(url_of(listener))
-        server.run(sockets=[listener])
+        with _ticking(exposition):
+            on_ready(url_of(listener))
+            server.run(sockets=[listener])
 
 
 def url_of(listener: socket.socket) -> str:
@@ -81,9 +84,19 @@ def _service(settings: Settings) -> Iterator[Service]:
         store.close()
 
 
-def _config(service: Service) -> uvicorn.Config:
+@contextmanager
+def _ticking(exposition: Exposition) -> Iterator[None]:
+    ticker = Ticker(exposition)
+    ticker.start()
+    try:
+        yield
+    finally:
+        ticker.stop()
+
+
+def _config(service: Service, exposition: Exposition) -> uvicorn.Config:
     return uvicorn.Config(
-        make_app(service),
+        make_app(service, exposition),
         loop="uvloop",
         http="httptools",
         lifespan="off",

@@ -112,6 +112,21 @@ class Service:
         """Every job as of `now`, in the order in which they were first heard of."""
         return [view for job in self._all_jobs() if (view := job.view(now)) is not None]
 
+    def renewed_views(self, now: float, for_s: float, older_than_s: float = 0.0) -> list[JobView]:
+        """Every job, its view as of `now` or an older one.
+
+        The oldest are renewed, for at most `for_s` seconds, those younger than `older_than_s` are not.
+        Jobs that have no view yet get one, however long that takes.
+        """
+        jobs = self._all_jobs()
+        until_s = time.monotonic() + for_s
+        for job in sorted(jobs, key=LiveJob.known_as_of):
+            young = now - job.known_as_of() < older_than_s
+            if job.known_view is not None and (young or time.monotonic() >= until_s):
+                break
+            job.view(now)
+        return [view for job in jobs if (view := job.known_view) is not None]
+
     def shown_views(self, views: Sequence[JobView], now: float) -> list[JobView]:
         """Those that are on /metrics: not the jobs that ended longer than the grace ago."""
         return [view for view in views if not self._is_gone(view, now)]

@@ -22,6 +22,8 @@ class Limits:
     """Lines of one segment; more are answered 413."""
     jobs: int = 10_000
     """Jobs known to one exporter; a segment of a further job is answered 503."""
+    series: int = 2_000_000
+    """Series of jobs on /metrics; jobs beyond, the latest to come first, are left out and counted."""
     concurrent_segments: int = 32
     """Segments taken in at the same time; more are answered 503 and tried again by the sender."""
 

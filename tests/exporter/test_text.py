@@ -1,0 +1,184 @@
+"""The lines of /metrics parse to exactly what prometheus_client's own encoder writes."""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.exposition import generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from ett_core.metrics import COUNTER, FAMILIES, SUMMARY
+from ett_exporter.chunks import CHUNK_JOBS, Chunks, gzip_stream
+from ett_exporter.text import EOF, JobText, Sample, family_of, head
+
+LABELS = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=12)
+VALUES = st.floats(allow_nan=False) | st.integers(0, 10**15).map(float)
+
+
+@st.composite
+def jobs(draw):
+    """Samples of a few jobs, hostile labels and all."""
+    names = draw(
+        st.lists(st.sampled_from([n for n in FAMILIES if n.startswith("ett_job_")]), unique=True, max_size=6)
+    )
+    labels = {name: draw(st.tuples(*[LABELS] * (len(FAMILIES[name].labels) - 1))) for name in names}
+    ids = draw(st.lists(LABELS, unique=True, min_size=1, max_size=4))
+    return {
+        job_id: [
+            Sample(f"{name}{suffix}", (job_id, *labels[name]), draw(_values(name, suffix)))
+            for name in names
+            for suffix in (("_count", "_sum") if FAMILIES[name].kind == SUMMARY else ("",))
+        ]
+        for job_id in ids
+    }
+
+
+def _values(name, suffix):
+    if suffix == "_count":
+        return st.integers(0, 10**9)
+    return st.floats(0, 1e18) if FAMILIES[name].kind in (COUNTER, SUMMARY) else VALUES
+
+
+class Reference:
+    """The same samples as families of prometheus_client."""
+
+    def __init__(self, samples_of_jobs):
+        self._jobs = samples_of_jobs
+
+    def collect(self):
+        for name, described in FAMILIES.items():
+            samples = [s for job in self._jobs.values() for s in job if family_of(s.name) == name]
+            if samples:
+                yield self._family(name, described, samples)
+
+    @staticmethod
+    def _family(name, described, samples):
+        if described.kind == SUMMARY:
+            family = SummaryMetricFamily(name, described.help, labels=described.labels)
+            for count, total in zip(samples[::2], samples[1::2], strict=True):
+                family.add_metric(count.labels, count.value, total.value)
+            return family
+        kind = CounterMetricFamily if described.kind == COUNTER else GaugeMetricFamily
+        family = kind(name, described.help, labels=described.labels)
+        for sample in samples:
+            family.add_metric(sample.labels, sample.value)
+        return family
+
+
+def chunks_of(samples_of_jobs) -> Chunks:
+    chunks = Chunks()
+    for job_id, samples in samples_of_jobs.items():
+        chunks.put(job_id, samples)
+    return chunks
+
+
+def written(chunks: Chunks, *, openmetrics: bool) -> bytes:
+    families = chunks.refresh()
+    parts = [head(f, openmetrics=openmetrics) + b"".join(chunks.texts(f)) for f in FAMILIES if f in families]
+    return b"".join(parts) + (EOF if openmetrics else b"")
+
+
+def parsed(text: bytes, parse):
+    """Families with their samples in no order of labels."""
+    return [
+        (f.name, f.type, f.documentation, [(s.name, dict(s.labels), s.value) for s in f.samples])
+        for f in parse(text.decode())
+    ]
+
+
+@given(jobs())
+def test_text_parses_to_what_the_reference_encoder_writes(samples_of_jobs):
+    registry = CollectorRegistry()
+    registry.register(Reference(samples_of_jobs))
+    ours = written(chunks_of(samples_of_jobs), openmetrics=False)
+    assert parsed(ours, parse_text) == parsed(generate_latest(registry), parse_text)
+
+
+@given(jobs())
+def test_openmetrics_parses_to_what_the_reference_encoder_writes(samples_of_jobs):
+    registry = CollectorRegistry()
+    registry.register(Reference(samples_of_jobs))
+    ours = written(chunks_of(samples_of_jobs), openmetrics=True)
+    assert parsed(ours, parse_openmetrics) == parsed(generate_openmetrics(registry), parse_openmetrics)
+
+
+@pytest.mark.parametrize(("value", "text"), [(math.inf, "+Inf"), (-math.inf, "-Inf"), (math.nan, "NaN")])
+def test_odd_numbers_are_written_as_prometheus_writes_them(value, text):
+    job = JobText()
+    job.update([Sample("ett_job_wall_seconds", ("a",), value)])
+    assert job.lines["ett_job_wall_seconds"] == f'ett_job_wall_seconds{{job_id="a"}} {text}\n'
+
+
+def some(count: int, value: float = 1.0):
+    return {f"job-{n}": [Sample("ett_job_wall_seconds", (f"job-{n}",), value)] for n in range(count)}
+
+
+def test_what_did_not_change_is_not_compressed_again():
+    """The pieces of chunks in which nothing changed are the very same objects."""
+    chunks = chunks_of(some(3 * CHUNK_JOBS))
+    chunks.refresh()
+    before = list(chunks.pieces("ett_job_wall_seconds"))
+    chunks.put("job-0", [Sample("ett_job_wall_seconds", ("job-0",), 2.0)])
+    chunks.refresh()
+    after = list(chunks.pieces("ett_job_wall_seconds"))
+    assert [a is b for a, b in zip(before, after, strict=True)] == [False, True, True]
+
+
+def test_the_pieces_make_one_gzip_stream_of_one_member():
+    """Clients that stop at the end of the first member get everything."""
+    chunks = chunks_of(some(2 * CHUNK_JOBS + 1))
+    chunks.refresh()
+    texts = list(chunks.texts("ett_job_wall_seconds"))
+    packed = gzip_stream(chunks.pieces("ett_job_wall_seconds"), texts)
+    reader = zlib.decompressobj(31)
+    assert reader.decompress(b"".join(packed)) == b"".join(texts)
+    assert reader.eof
+    assert reader.unused_data == b""
+
+
+def test_jobs_that_left_leave_nothing_behind():
+    chunks = chunks_of(some(300))
+    chunks.keep({"job-7"})
+    chunks.refresh()
+    assert b"".join(chunks.texts("ett_job_wall_seconds")) == b'ett_job_wall_seconds{job_id="job-7"} 1.0\n'
+    assert chunks.series == 1
+
+
+def test_a_place_that_came_free_is_taken_again():
+    chunks = chunks_of(some(CHUNK_JOBS))
+    chunks.drop("job-3")
+    chunks.put("new", [Sample("ett_job_wall_seconds", ("new",), 1.0)])
+    chunks.refresh()
+    assert len(list(chunks.texts("ett_job_wall_seconds"))) == 1
+
+
+def test_samples_in_any_order_keep_their_values():
+    """Families that take turns are put together, each value with its own labels."""
+    job = JobText()
+    mixed = [("ett_job_step", 1.0), ("ett_job_component_seconds", 2.0), ("ett_job_attempt", 3.0)]
+    for turn in (1.0, 10.0):
+        job.update(
+            [
+                *(
+                    Sample(name, ("a", "x") if "component" in name else ("a",), value * turn)
+                    for name, value in mixed
+                ),
+                Sample("ett_job_component_seconds", ("a", "y"), 4.0 * turn),
+            ]
+        )
+        assert job.lines == {
+            "ett_job_step": f'ett_job_step{{job_id="a"}} {1.0 * turn}\n',
+            "ett_job_component_seconds": (
+                f'ett_job_component_seconds{{job_id="a",component="x"}} {2.0 * turn}\n'
+                f'ett_job_component_seconds{{job_id="a",component="y"}} {4.0 * turn}\n'
+            ),
+            "ett_job_attempt": f'ett_job_attempt{{job_id="a"}} {3.0 * turn}\n',
+        }
