@@ -15,6 +15,7 @@ from ett_trainer_hooks.identity import Identity
 
 torch = pytest.importorskip("torch")
 pipelines = pytest.importorskip("torchrec.distributed.train_pipeline.train_pipelines")
+accumulation = pytest.importorskip("torchrec.distributed.train_pipeline.gradient_accumulation")
 
 pytestmark = pytest.mark.service("torch")
 
@@ -164,6 +165,44 @@ def test_a_pipeline_that_compiles_its_model_gets_no_hook_in_it(observer):
     assert steps(observer) == [(1, 8.0), (2, 8.0)]
     kinds = [event.kind for event in observer.told()]
     assert kinds[:3] == ["phase_begin", "phase_end", "first_batch"]
+
+
+def test_a_pass_in_evaluation_mode_is_no_step(observer):
+    """The same pipeline evaluates between steps: nothing is counted, and training goes on as before."""
+    model = Tiny()
+    pipeline = ObservedPipeline(observer.recorder, base(model), samples=len)
+    outputs(pipeline, batches(3))
+    pipeline.reset()
+    model.eval()
+    assert len(outputs(pipeline, batches(4))) == 4
+    pipeline.reset()
+    model.train()
+    outputs(pipeline, batches(2))
+    assert steps(observer) == [(step, 8.0) for step in range(1, 6)]
+    assert pipeline.prefetched == 0
+
+
+def test_gradient_accumulation_of_torchrec_is_observed_as_it_is(observer):
+    """Its own argument is passed on, the same is learned, and a step is a batch."""
+
+    def accumulating(model):
+        config = accumulation.GradientAccumulationConfig(is_enabled=True, num_steps=2)
+        inner = base(model)
+        return accumulation.GradientAccumulationWrapper(inner, inner._optimizer, model, config)
+
+    weights = []
+    for recorder in (None, observer.recorder):
+        model = Tiny()
+        pipeline = accumulating(model)
+        if recorder is not None:
+            pipeline = ObservedPipeline(recorder, pipeline, samples=len)
+        iterator = batches(5)
+        for number in range(1, 6):
+            pipeline.progress(iterator, is_last_batch=number == 5)
+        weights.append(model.weight.detach().clone())
+        assert pipeline.current_step == 5
+    assert torch.equal(*weights)
+    assert steps(observer) == [(step, 8.0) for step in range(1, 6)]
 
 
 def test_what_the_model_or_the_data_raise_passes_through(observer):

@@ -40,6 +40,7 @@ class ObservedPipeline:
     ) -> None:
         self._recorder = recorder
         self._pipeline = pipeline
+        self._model: Any = getattr(pipeline, "_model", None)
         self._samples = samples
         self._monotonic = monotonic
         self._feed: _Feed | None = None
@@ -61,15 +62,26 @@ class ObservedPipeline:
         """
         return len(self._ahead)
 
-    def progress(self, dataloader_iter: Iterator[Any]) -> Any:  # noqa: ANN401 - TorchRec's
-        """One training step, as the pipeline's own; raises StopIteration once all batches are trained on."""
+    def progress(
+        self,
+        dataloader_iter: Iterator[Any],
+        *args: Any,  # noqa: ANN401 - TorchRec's
+        **words: Any,  # noqa: ANN401 - TorchRec's
+    ) -> Any:  # noqa: ANN401 - TorchRec's
+        """One training step, as the pipeline's own; raises StopIteration once all batches are trained on.
+
+        Where the model is in evaluation mode it is no step, and nothing is told.
+        """
+        if self._model is not None and not self._model.training:
+            return self._pipeline.progress(dataloader_iter, *args, **words)
         feed = self._feed
         if feed is None or feed.source is not dataloader_iter:
             feed = self._feed = _Feed(self, dataloader_iter)
         self._thread = get_ident()
         self._wait_s = 0.0
         try:
-            output = self._pipeline.progress(feed) if self._recorder.begun else self._first(feed)
+            progress = self._pipeline.progress if self._recorder.begun else self._first
+            output = progress(feed, *args, **words)
         except StopIteration:
             self._ahead.clear()
             self._recorder.flush(0.0)
@@ -101,12 +113,12 @@ class ObservedPipeline:
             return self._recorder.guard.call(self._samples, batch) or 0.0
         return self._samples
 
-    def _first(self, feed: _Feed) -> Any:  # noqa: ANN401 - TorchRec's
+    def _first(self, feed: _Feed, *args: Any, **words: Any) -> Any:  # noqa: ANN401 - TorchRec's
         """The first `progress()`: batches are read ahead before the step begins with the forward pass."""
         forward = self._recorder.guard.call(self._before_forward)
         self._begins_with_batch = forward is None
         try:
-            output = self._pipeline.progress(feed)
+            output = self._pipeline.progress(feed, *args, **words)
         finally:
             self._begins_with_batch = False
             if forward is not None:
@@ -120,10 +132,9 @@ class ObservedPipeline:
         Such a pipeline reads no batch ahead: its step begins with the batch.
         """
         kinds = {kind.__name__ for kind in type(self._pipeline).__mro__}
-        model = getattr(self._pipeline, "_model", None)
-        if model is None or "TrainPipelinePT2" in kinds:
+        if self._model is None or "TrainPipelinePT2" in kinds:
             return None
-        return model.register_forward_pre_hook(lambda *_: self._step_begins())
+        return self._model.register_forward_pre_hook(lambda *_: self._step_begins())
 
     def _step_begins(self) -> None:
         if not self._recorder.begun:
