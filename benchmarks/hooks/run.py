@@ -3,7 +3,7 @@
 One process, side by side: the same loop with an empty body is run bare and under each recorder, in
 turns. Rows whose package is not installed are left out. Usage:
 
-    python benchmarks/hooks/run.py [--runs 9] [--steps 100000] [--many-steps 10000000] [--seconds 20]
+    python benchmarks/hooks/run.py [--runs 99] [--steps 5000] [--many-steps 10000000] [--seconds 20]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from automatic import observed, seams_alone
 
@@ -36,6 +36,7 @@ from ett_trainer_hooks.journal import Journal, NullJournal
 Loop = Callable[[Iterable[int]], Iterable[int]]
 IDENTITY = Identity(job_id="benchmark", writer="bench")
 STEP_S = 0.01
+OTHER_RUNS = 15
 LEAVING = """
 import sys, time
 from ett_trainer_hooks import Recorder
@@ -107,24 +108,33 @@ def microseconds_of(loop: Loop, steps: int) -> float:
     return 1e6 * (time.perf_counter() - began_s) / steps
 
 
-def extra_costs(loops: dict[str, Loop], steps: int, runs: int) -> dict[str, list[float]]:
-    """Microseconds a step over the bare loop, run by run; the loops take turns."""
-    costs: dict[str, list[float]] = {name: [] for name in loops}
+class Cost(NamedTuple):
+    """Microseconds a step over the bare loop: run by run, and of the quietest runs of both."""
+
+    each: list[float]
+    least: float
+
+
+def costs_of(loops: dict[str, Loop], steps: int, runs: int) -> dict[str, Cost]:
+    """The costs of loops that take turns, each beside a bare one."""
+    bare: dict[str, list[float]] = {name: [] for name in loops}
+    full: dict[str, list[float]] = {name: [] for name in loops}
     for _ in range(runs):
         for name, loop in loops.items():
-            bare_us = microseconds_of(iter, steps)
-            costs[name].append(microseconds_of(loop, steps) - bare_us)
-    return costs
+            bare[name].append(microseconds_of(iter, steps))
+            full[name].append(microseconds_of(loop, steps))
+    quietest = min(map(min, bare.values()))
+    return {
+        name: Cost([a - b for a, b in zip(full[name], bare[name], strict=True)], min(full[name]) - quietest)
+        for name in loops
+    }
 
 
-def print_rows(costs: dict[str, list[float]], floor: str) -> None:
-    print(
-        "| loop | median µs a step over the bare loop | range | times the floor |\n| --- | --- | --- | --- |"
-    )
-    floor_us = statistics.median(costs[floor])
-    for name, each in costs.items():
-        median = statistics.median(each)
-        print(f"| {name} | {median:.2f} | {min(each):.2f} to {max(each):.2f} | {median / floor_us:.1f} |")
+def print_rows(costs: dict[str, Cost], floor: str) -> None:
+    print("| loop | median | range | quietest runs | times the floor |\n| --- | --- | --- | --- | --- |")
+    for name, (each, least) in costs.items():
+        figures = f"{statistics.median(each):.2f} | {min(each):.2f} to {max(each):.2f} | {least:.2f}"
+        print(f"| {name} | {figures} | {least / costs[floor].least:.1f} |")
 
 
 def cpu_share(recorder: Recorder, hook_us: float, seconds: float) -> str:
@@ -199,8 +209,8 @@ def in_words(values: Sequence[float], unit: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--runs", type=int, default=99)
+    parser.add_argument("--steps", type=int, default=5_000)
     parser.add_argument("--many-steps", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     arguments = parser.parse_args()
@@ -219,20 +229,19 @@ def main() -> None:
             loops[f"{peer}, logger that discards"] = peer_loop(Discarding())
             loops[f"{peer}, through `logging` into a handler that discards"] = peer_loop(Logging())
         print(f"Python {platform.python_version()}, {arguments.steps:,} steps, {arguments.runs} runs\n")
-        costs = extra_costs(loops, arguments.steps, arguments.runs)
+        costs = costs_of(loops, arguments.steps, arguments.runs)
         if watch is not None:
-            costs["nothing in the code (hook and wrapper alone)"] = seams_alone(
-                watch, arguments.steps, arguments.runs
-            )
+            seams = seams_alone(watch, arguments.steps, arguments.runs)
+            costs["nothing in the code (hook and wrapper alone)"] = Cost(seams, min(seams))
         print_rows(costs, floor)
-        print("\nCPU:", cpu_share(on, min(costs[ours]), arguments.seconds))
+        print("\nCPU:", cpu_share(on, costs[ours].least, arguments.seconds))
         print("memory:", memory_growth(on, arguments.many_steps))
         journal.close()
-        put, written = journal_rates(directory, 50_000, arguments.runs)
+        put, written = journal_rates(directory, 50_000, OTHER_RUNS)
         print("journal, events put:", in_words(put, "thousand a second"))
         print("journal, events written:", in_words(written, "thousand a second"))
     for mode, what in (("bare", "no recorder"), ("close", "`close()`"), ("end", "no `close()`")):
-        print(f"exit, {what}:", in_words(exit_delays_ms(mode, arguments.runs), "ms"))
+        print(f"exit, {what}:", in_words(exit_delays_ms(mode, OTHER_RUNS), "ms"))
 
 
 if __name__ == "__main__":

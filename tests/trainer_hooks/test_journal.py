@@ -275,6 +275,26 @@ def test_nobody_waits_for_a_disk_that_hangs(journal):
     assert len(stuck.path.read_bytes().splitlines()) == 5000
 
 
+def test_closing_is_quick_and_bounded_where_the_disk_hangs(tmp_path):
+    """Under 100 ms on a disk that works; on one that takes or confirms nothing, about the second given."""
+    hanging = threading.Event()
+
+    def closing_s(**disk):
+        identity = Identity(job_id="job", writer="w")
+        guard = Guard(lambda _: None)
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}-1.jsonl"
+        journal = Journal(path, identity, clock=Clock(), guard=guard, **disk)
+        journal.put(Failure, 1e9, urgent=True, message="m")
+        began_s = time.monotonic()
+        journal.close(1.0)
+        return time.monotonic() - began_s
+
+    assert min(closing_s() for _ in range(5)) < 0.1
+    assert closing_s(sync=lambda _: hanging.wait(60.0)) < 4.0
+    assert closing_s(write=lambda _, data: hanging.wait(60.0) and len(data)) < 4.0
+    hanging.set()
+
+
 def test_silence_is_broken_by_a_heartbeat(journal, eventually):
     """A process that has nothing to say still says that it lives."""
     quiet, _ = journal(heartbeat_s=0.02)
