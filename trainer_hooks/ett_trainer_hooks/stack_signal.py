@@ -58,7 +58,7 @@ def ask(
     send: Callable[[int, int], None] = os.kill,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str | None:
-    """The Python stacks of a process that has registered, the latest call first in each.
+    """The Python stacks of a process that has registered: the latest call first, the main thread last.
 
     None where it has not, or does not answer within `patience_s` seconds (it may be inside the
     kernel, where no signal reaches it).
@@ -76,7 +76,7 @@ def ask(
                 break
             size = grown
         with memory.open("rb") as file:
-            file.seek(before)
+            file.seek(max(before, size - READ_LIMIT))
             return file.read(READ_LIMIT).decode("utf-8", "replace") or None
     except OSError:
         return None

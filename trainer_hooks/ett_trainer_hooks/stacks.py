@@ -86,7 +86,7 @@ def python_stacks(pid: int, py_spy: str | None, run: Runner, ask: Callable[[int]
             return f"stacks, by py-spy:\n{cut(arranged(seen.out))}"
         refusal = why_not(seen)
     if answer := ask(pid):
-        return f"stacks, by faulthandler ({refusal}):\n{cut(answer)}"
+        return f"stacks, by faulthandler ({refusal}):\n{cut(turned(answer))}"
     return f"no stacks: {refusal}, and the process did not answer a signal for them"
 
 
@@ -112,6 +112,15 @@ def arranged(text: str) -> str:
     shown = [thread.rstrip() for thread in threads if OWN_THREADS not in thread.partition("\n")[0]]
     shown.sort(key=lambda thread: '"MainThread"' not in thread.partition("\n")[0])
     return "\n".join(f"Thread {thread}" for thread in shown)
+
+
+def turned(text: str) -> str:
+    r"""What faulthandler wrote, the main thread first, which it writes last.
+
+    >>> turned("Thread 0x2:\n  File b\n\nCurrent thread 0x1:\n  File a\n")
+    'Current thread 0x1:\n  File a\nThread 0x2:\n  File b'
+    """
+    return "\n".join(thread.strip() for thread in reversed(text.strip().split("\n\n")))
 
 
 def cut(text: str, limit: int = STACK_CHARACTERS) -> str:
