@@ -1,7 +1,8 @@
-"""One job on two nodes under torchrun: two real agents on this machine, one worker killed."""
+"""One job on two nodes under torchrun: two real agents on this machine, workers killed on both."""
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -15,19 +16,18 @@ TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 ETT = str(Path(sys.executable).with_name("ett"))
 PROGRAM = """
 import os, signal, sys, time
+from pathlib import Path
 from ett_trainer_hooks import Recorder
 
 recorder = Recorder.from_env()
-killed = os.path.join(sys.argv[1], "killed")
+killed = len(list(Path(sys.argv[1]).glob("killed-*")))
 for number in recorder.batches(range(4)):
     time.sleep(0.05)
-    if number == 2 and os.environ["ETT_NODE"] == "node-b" and not os.path.exists(killed):
-        open(killed, "w").close()
+    if number == 2 and ["node-b", "node-a", "nobody"][killed] == os.environ["ETT_NODE"]:
+        Path(sys.argv[1], f"killed-{killed}").touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    while number == 3 and not os.path.exists(killed):
+    while number == 3 and killed < 2:  # until torchrun starts this one anew
         time.sleep(0.05)
-while not recorder.identity.attempt:  # the other node is about to be started anew
-    time.sleep(0.05)
 recorder.close()
 """
 
@@ -70,15 +70,18 @@ def test_all_ranks_and_both_launchers_of_two_nodes_agree_on_the_attempt(tmp_path
     assert {event.job_id for event in events} == {"torchrun-two"}
     starts = {(e.node, e.rank, e.attempt) for e in events if e.kind == "attempt_start" and e.rank >= 0}
     ranks = {(node, attempt) for node, _, attempt in starts}
-    assert ranks == {("node-a", 0), ("node-a", 1), ("node-b", 0), ("node-b", 1)}
+    assert ranks == {(node, attempt) for node in ("node-a", "node-b") for attempt in (0, 1, 2)}
     assert {rank for _, rank, _ in starts} == {0, 1}
     ends = {(e.node, e.attempt, e.status) for e in events if e.kind == "attempt_end" and e.rank == -1}
-    assert ends == {("node-a", 1, "succeeded"), ("node-b", 1, "succeeded")}
+    assert {end for end in ends if end[2] == "succeeded"} == {
+        ("node-a", 2, "succeeded"),
+        ("node-b", 2, "succeeded"),
+    }
     assert [(e.node, e.status) for e in events if e.kind == "job_end"] == [("node-a", "succeeded")]
-    killed = min((e for e in events if e.kind == "failure"), key=lambda event: event.time)
-    assert (killed.node, killed.attempt, killed.signal) == ("node-b", 0, 9)
+    killed = {(e.node, e.attempt) for e in events if e.kind == "failure" and e.signal == signal.SIGKILL}
+    assert killed == {("node-b", 0), ("node-a", 1)}
     fold = JobFold("torchrun-two")
     fold.add(events)
     account = fold.account(max(event.time for event in events))
     assert account is not None
-    assert (len(account.attempts), len(account.failures)) == (2, 1)
+    assert (len(account.attempts), len(account.failures)) == (3, 2)
