@@ -52,7 +52,7 @@ def test_all_ranks_and_both_launchers_of_two_nodes_agree_on_the_attempt(tmp_path
     launchers = [
         subprocess.Popen(
             [ETT, "run", "--", *torchrun, str(program), str(tmp_path)],
-            env={**surroundings, "ETT_NODE": node, "ETT_NODE_RANK": str(number),
+            env={**surroundings, "ETT_NODE": node, "ETT_NODE_RANK": str(number), "ETT_AUTO": "1",
                  "ETT_JOURNAL_DIR": str(tmp_path / node)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

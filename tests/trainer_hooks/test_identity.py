@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import time
 import uuid
 
@@ -12,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ett_core.events import AttemptStart, decode, encode
+from ett_trainer_hooks.auto import SITE
 from ett_trainer_hooks.identity import (
     attempt_number,
     identity_from_env,
@@ -24,6 +27,8 @@ from ett_trainer_hooks.identity import (
 )
 from ett_trainer_hooks.kubernetes import with_podinfo
 
+GONE = 9_000_000
+"""From here on no process has a number."""
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8", "TORCHELASTIC_RESTART_COUNT": "2"}
 
 
@@ -387,17 +392,38 @@ def test_a_pod_is_told_more_by_the_files_of_the_downward_api(tmp_path):
 
 
 def test_starts_of_a_local_rank_are_counted_where_its_agent_counts_none(tmp_path):
-    """An agent that starts its workers anew for a failure elsewhere leaves its count as it was."""
+    """An agent that starts its workers anew for a failure elsewhere leaves its count as it was.
+
+    While the process that noted a start lives, others that ask are its children.
+    """
     (tmp_path / "attempt_0" / "1").mkdir(parents=True)
     environ = {
         "ETT_JOB_ID": "j", "RANK": "5", "LOCAL_RANK": "1", "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_ERROR_FILE": str(tmp_path / "attempt_0" / "1" / "error.json"),
     }  # fmt: skip
-    assert [identity(environ, pid=pid).attempt for pid in (10, 10, 11, 12)] == [0, 0, 1, 2]
-    assert identity({**environ, "LOCAL_RANK": "0"}, pid=13).attempt == 0
-    assert identity({**environ, "TORCHELASTIC_RESTART_COUNT": "7"}, pid=14).attempt == 7
+    assert [identity(environ, pid=pid).attempt for pid in (GONE, GONE, GONE + 1, GONE + 2)] == [0, 0, 1, 2]
+    assert identity({**environ, "LOCAL_RANK": "0"}, pid=GONE + 3).attempt == 0
+    assert [identity(environ, pid=pid).attempt for pid in (os.getpid(), GONE + 5, GONE + 6)] == [3, 3, 3]
+    assert identity({**environ, "TORCHELASTIC_RESTART_COUNT": "7"}, pid=GONE + 4).attempt == 7
     assert identity({**environ, "TORCHELASTIC_ERROR_FILE": "/proc/nope/attempt_0/1/error.json"}).attempt == 0
     assert identity({**environ, "TORCHELASTIC_ERROR_FILE": "/dev/null"}).attempt == 0
+
+
+def test_a_rank_that_dies_while_it_imports_has_been_started_all_the_same(tmp_path):
+    """The automatic part notes a start before anything of the program runs, and no start for its children."""
+    (tmp_path / "attempt_0" / "0").mkdir(parents=True)
+    environ = {
+        **os.environ, "ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": str(tmp_path), "ETT_AUTO": "1",
+        "PYTHONPATH": f"{SITE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        "RANK": "0", "LOCAL_RANK": "0", "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_ERROR_FILE": str(tmp_path / "attempt_0" / "0" / "error.json"),
+    }  # fmt: skip
+    program = (
+        "import os, subprocess, sys; subprocess.run([sys.executable, '-c', '']); os.kill(os.getpid(), 9)"
+    )
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", program], env=environ, check=False)
+    assert identity(environ).attempt == 2
 
 
 OTHERS = sorted(

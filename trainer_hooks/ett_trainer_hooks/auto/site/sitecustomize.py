@@ -42,6 +42,22 @@ def is_wanted() -> bool:
     return bool(asked) and os.environ.get("ETT_AUTO") != "0" and os.environ.get("ETT_DISABLED") != "1"
 
 
+def note_start() -> None:
+    """Note that torchrun has started this rank, however early it may end.
+
+    The file that does it is run by itself, as its package would take time to import.
+    """
+    path = os.path.join(os.path.dirname(os.path.dirname(HERE)), "elastic_starts.py")  # noqa: PTH118, PTH120
+    try:
+        with open(path) as file:  # noqa: PTH123
+            code = compile(file.read(), path, "exec")
+        found = {"__name__": "ett_elastic_starts"}
+        exec(code, found)  # noqa: S102 - a file of ours
+        found["starts_before"](os.environ, os.getpid())  # type: ignore[operator]
+    except Exception:  # noqa: BLE001, S110 - the recorder notes it later, as without this file
+        pass
+
+
 def run_the_next() -> None:
     """Run the `sitecustomize` that this one hides, in its place."""
     sys.path[:] = [part for part in sys.path if os.path.abspath(part) != HERE]  # noqa: PTH100
@@ -54,4 +70,6 @@ def run_the_next() -> None:
 
 if is_wanted():
     sys.meta_path.insert(0, OnTorch())
+    if "TORCHELASTIC_ERROR_FILE" in os.environ:
+        note_start()
 run_the_next()
