@@ -149,6 +149,17 @@ def test_a_truth_that_cannot_be_written_is_status_one(tmp_path, capsys):
     assert (status, err) == (1, f"ett simulate: {tmp_path}/no/truth.json: No such file or directory\n")
 
 
+def test_ended_by_hand_is_status_one_in_one_sentence(capsys):
+    """Ctrl-C while the exporter does not answer."""
+
+    def sleep(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    arguments = parsed(*FEW.split(), "--exporter", "http://127.0.0.1:9")
+    assert simulate.run(arguments, wall=World().wall, sleep=sleep) == 1
+    assert capsys.readouterr().err == "ett simulate: ended by hand; what was delivered stays\n"
+
+
 # Sending, to an exporter that is a function.
 
 

@@ -92,6 +92,8 @@ def run(
             arguments.truth.write_bytes(_as_json(arguments.scenario, fleet, end_s, truths))
     except SinkError as error:
         return _complain(str(error), 1)
+    except KeyboardInterrupt:
+        return _complain("ended by hand; what was delivered stays", 1)
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}", 1)
     print("\n".join(summary(arguments.scenario, chosen, end_s, truths)), file=words)
