@@ -272,6 +272,14 @@ def test_attaching_twice_tells_once(attached):
     assert [event.step for event in attached.of("progress")] == [1, 2]
 
 
+def test_with_hooks_off_the_factory_leaves_the_logger_alone(monkeypatch):
+    """Off costs nothing."""
+    monkeypatch.setenv("ETT_DISABLED", "1")
+    handlers = list(logging.getLogger(adapter.LOGGER).handlers)
+    adapter.register(structured_logger=None, rank=0, source="training", output_dir=".")
+    assert logging.getLogger(adapter.LOGGER).handlers == handlers
+
+
 def test_torchtitan_itself_attaches_by_a_variable(tmp_path, trainer_env, events_in):
     """Nothing in the code: the handler factory is named in the environment, beside torchtitan's own."""
     factories = "torchtitan.observability.structured_logger.jsonl_handler.register_jsonl_handler"

@@ -28,7 +28,7 @@ from ett_trainer_hooks.spans import PhaseSpan, SaveSpan, describe
 TRACK = "checkpoint"
 """The track of what goes on beside the training: `checkpoint_staging`, `checkpoint_upload`."""
 
-LATE = "a save was complete only after recorder.close(); call dcp.wait(recorder) before it"
+LATE = "a save was complete only after the recorder was closed; dcp.wait(recorder) before that has it told"
 
 METADATA_FILES = (".metadata", "__0.metadata")
 """What torch's writer for file systems writes last: with collectives, and without."""

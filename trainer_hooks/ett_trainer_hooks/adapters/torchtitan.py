@@ -56,9 +56,12 @@ def register(**_: object) -> None:
     """Attach the recorder of this process; a handler factory of torchtitan.
 
     `TITAN_STRUCT_LOGGER_HANDLERS=ett_trainer_hooks.adapters.torchtitan.register` in the environment
-    has torchtitan call it; other factories may follow after a comma.
+    has torchtitan call it; other factories may follow after a comma. Where the hooks are off there is
+    nothing to listen for.
     """
-    attach(Recorder.from_env(), closes=True)
+    recorder = Recorder.from_env()
+    if recorder.active:
+        attach(recorder, closes=True)
 
 
 class SpanHandler(logging.Handler):
