@@ -1,7 +1,8 @@
 """Who records this process: the program's own recorder, or the automatic part until there is one.
 
 One process, one `PROCESS`. The program's recorder always wins: from the moment it asks, the
-automatic part is silent.
+automatic part is silent. Whoever asks again, such as a callback in a program that has a recorder,
+gets the one that is there.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ if TYPE_CHECKING:
 
 
 class Handover:
-    """Holds at most one offer of an automatic part, until the program takes it."""
+    """Holds at most one offer of an automatic part, until it is taken, and the program's recorder."""
 
     def __init__(self) -> None:
         self._taken = False
         self._give: Callable[[], Recorder | None] | None = None
+        self._running: Recorder | None = None
 
     def offer(self, give: Callable[[], Recorder | None]) -> bool:
         """Record until the program takes over with `give`; False where it has its own recorder already.
@@ -30,11 +32,21 @@ class Handover:
             self._give = give
         return not self._taken
 
+    def hold(self, recorder: Recorder) -> None:
+        """This is the program's recorder."""
+        self._running = recorder
+
     def take(self) -> Recorder | None:
-        """The program records by itself from now on; the recorder that it goes on with, if there is one."""
+        """The program records by itself from now on; the recorder that it goes on with, if there is one.
+
+        One that is closed, or that a parent of this process has, is none.
+        """
         self._taken = True
         give, self._give = self._give, None
-        return None if give is None else give()
+        if give is not None:
+            self._running = give()
+        running = self._running
+        return running if running is not None and running.active else None
 
 
 PROCESS = Handover()

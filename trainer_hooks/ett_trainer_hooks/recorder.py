@@ -97,7 +97,8 @@ class Recorder(FactRecorder):
 
         Off without `ETT_JOB_ID` or `ETT_JOURNAL_DIR`, with `ETT_DISABLED=1`, or (with one
         warning) where a setting cannot be understood. Where this process was observed
-        automatically so far, that ends, and its recorder goes on as the program's own.
+        automatically so far, that ends, and its recorder goes on as the program's own. Asked again,
+        it is the same recorder until that is closed.
         """
         if (running := PROCESS.take()) is not None:
             return running
@@ -125,6 +126,7 @@ class Recorder(FactRecorder):
         recorder.start(versions=installed_versions())
         crash.install(recorder)
         recorder.watch_compile()
+        PROCESS.hold(recorder)
         return recorder
 
     @property

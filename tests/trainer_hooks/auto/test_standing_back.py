@@ -72,6 +72,21 @@ def test_a_program_with_a_recorder_is_not_counted_twice(bare, script, when):
     assert len(ran.of("attempt_end")) == 1
 
 
+def test_a_program_that_asks_twice_has_one_recorder(start, events_in, tmp_path):
+    """As where a loop has its two lines and a callback; a closed one is not given out again."""
+    program = """
+from ett_trainer_hooks import Recorder
+first = Recorder.from_env()
+assert Recorder.from_env() is first
+first.close()
+assert Recorder.from_env() is not first
+"""
+    child = start(program)
+    _, err = child.communicate(timeout=30.0)
+    assert (child.returncode, err) == (0, b"")
+    assert len({event.writer for event in events_in(tmp_path / "journal")}) == 2
+
+
 def test_what_a_rank_starts_is_no_rank(bare, script):
     """Neither a forked child nor a program that a rank runs speaks, even where it trains."""
     child = script(TRAIN)
