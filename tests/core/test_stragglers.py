@@ -67,13 +67,36 @@ def test_it_is_named_while_it_is_slow():
     assert (slow.rank, slow.ongoing) == (6, True)
 
 
-def test_of_a_real_job_in_which_four_of_ten_slow_down_together_nobody_is_named():
-    """Workers 6 to 9 take a quarter longer from second 2170 on: that is a divided job, no straggler."""
+def test_of_a_real_job_in_which_four_of_ten_slow_down_a_little_nobody_is_named():
+    """Workers 6 to 9 take a fifth longer than the median from second 2170 on, and all lie far apart."""
     assert named(real(3)) == []
 
 
 def minutes(count, ranks, step_s):
     return [report(rank, 60 * n + rank % 7, step_s(rank, n)) for n in range(count) for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5])
+def test_several_slow_ranks_are_all_named_while_most_are_not_slow(count):
+    """Where half of them are slow nobody can say which half is usual."""
+    events = minutes(10, 10, lambda rank, n: (2.0 if rank < count else 1.0) + 0.01 * ((rank + n) % 3))
+    assert [slow.rank for slow in named(events)] == (list(range(count)) if count < 5 else [])
+
+
+@given(
+    st.lists(st.floats(0.95, 1.05), min_size=8 * 6, max_size=8 * 6),
+    st.integers(0, 7),
+    st.floats(1.6, 50.0),
+    st.floats(1e-4, 1e3),
+)
+def test_whoever_is_far_slower_is_named_and_nobody_else_whatever_a_step_takes(noise, slow, ratio, step_s):
+    """Eight ranks, six minutes, five percent of noise."""
+    usual = minutes(6, 8, lambda rank, n: step_s * noise[8 * n + rank])
+    assert named(usual) == []
+    one = minutes(6, 8, lambda rank, n: step_s * noise[8 * n + rank] * (ratio if rank == slow else 1.0))
+    (found,) = named(one)
+    assert (found.rank, found.cause) == (slow, "step")
+    assert found.ratio == pytest.approx(ratio, rel=0.15)
 
 
 def test_noise_that_comes_and_goes_names_nobody():
