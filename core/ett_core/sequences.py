@@ -39,6 +39,12 @@ class Sequences:
         """Ranges such as `0-7,9`."""
         return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in self.ranges())
 
+    def copy(self) -> Sequences:
+        """The same numbers, to be changed apart."""
+        twin = Sequences()
+        twin._first, twin._last = self._first[:], self._last[:]
+        return twin
+
     def add(self, number: int) -> bool:
         """Take in a number; False if it was there."""
         first, last = self._first, self._last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -48,6 +49,29 @@ def test_each_sequence_number_is_kept_once(path):
         assert [event.seq for event in fresh] == [2, 6]
         assert store.append(segment(0, 1, 2, 5, 6), 12.0) == []
         assert sorted(held(store)) == [0, 1, 2, 5, 6]
+
+
+def test_another_event_under_a_held_number_is_kept_as_well(path):
+    """Which of two events under one key counts, the accounting decides; repeats of either add nothing."""
+    first, second = (
+        Segment("j", "w", [raw_line(Heartbeat(job_id="j", writer="w", seq=3, attempt=0, rank=0, time=time))])
+        for time in (1e9, 2e9)
+    )
+    with closing(Store(path)) as store:
+        store.append(segment(0, 1), 9.0)
+        for each in (first, second):
+            assert [event.time for event in store.append(each, 10.0)] == [each.lines[0].event.time]
+            assert store.append(each, 11.0) == []
+        assert sorted(event.time for batch in store.events("j") for event in batch)[-2:] == [1e9 + 1, 2e9]
+
+
+def test_segments_of_many_threads_are_each_kept_once(path):
+    """Threads that append at the same time share transactions and lose nothing."""
+    with closing(Store(path)) as store, ThreadPoolExecutor(16) as pool:
+        own = [segment(*range(n, n + 5), writer=f"w{n % 7}") for n in range(0, 100, 5)]
+        kept = list(pool.map(lambda s: len(store.append(s, 10.0)), own + own))
+        assert sum(kept) == sum(len({(s.writer, line.event.seq) for line in s.lines}) for s in own)
+        assert len(held(store)) == sum(kept)
 
 
 def test_writers_do_not_share_numbers(path):

@@ -1,0 +1,74 @@
+"""Many writes in one transaction: durable commits cost the same for one segment as for fifty.
+
+Threads that come while a transaction is being written wait together; whoever gets the turn
+first writes what all of them brought. Nobody waits longer than for two transactions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+MOST_AT_ONCE = 256
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _Ticket(Generic[T, R]):
+    """One thing to be written, and what became of it."""
+
+    __slots__ = ("done", "error", "item", "result")
+
+    def __init__(self, item: T) -> None:
+        self.item = item
+        self.done = False
+        self.result: R | None = None
+        self.error: BaseException | None = None
+
+
+class GroupCommit(Generic[T, R]):
+    """Writes items by `write`, which makes a list of them durable at once and gives a result for each.
+
+    >>> doubled = GroupCommit(lambda numbers: [2 * number for number in numbers])
+    >>> doubled.submit(4)
+    8
+    """
+
+    def __init__(self, write: Callable[[Sequence[T]], Sequence[R]]) -> None:
+        self._write = write
+        self._waiting: list[_Ticket[T, R]] = []
+        self._waiting_lock = threading.Lock()
+        self._turn = threading.Lock()
+
+    def submit(self, item: T) -> R:
+        """The result of an item, once it is durable; raises what `write` raises on it."""
+        ticket = _Ticket[T, R](item)
+        with self._waiting_lock:
+            self._waiting.append(ticket)
+        with self._turn:
+            while not ticket.done:
+                self._write_waiting()
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.result  # type: ignore[return-value]  # it is done without an error
+
+    def _write_waiting(self) -> None:
+        with self._waiting_lock:
+            batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+        if not self._try(batch) and len(batch) > 1:
+            for ticket in batch:
+                self._try([ticket])
+
+    def _try(self, batch: Sequence[_Ticket[T, R]]) -> bool:
+        """Write a batch; where that fails, each of its tickets has the error."""
+        try:
+            results = self._write([ticket.item for ticket in batch])
+        except Exception as error:  # noqa: BLE001 - it is raised in the threads that wait
+            for ticket in batch:
+                ticket.error, ticket.done = error, True
+            return False
+        for ticket, result in zip(batch, results, strict=True):
+            ticket.result, ticket.error, ticket.done = result, None, True
+        return True
