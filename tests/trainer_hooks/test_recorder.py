@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -338,6 +339,46 @@ def test_a_decorated_function_is_a_phase_each_time_it_is_called(bench):
 
     assert build(2) == 2
     assert [event.kind for event in b.written()] == ["phase_begin"] * 3 + ["phase_end"] * 3
+
+
+def test_a_span_may_be_entered_inside_itself_and_again(bench, hands):
+    """Each entry has its own end, in the order of nesting."""
+    b = bench()
+    span = b.recorder.phase("evaluation")
+    with span:
+        hands.move(1.0)
+        with span:
+            hands.move(2.0)
+        assert span.blocking_s == 2.0
+        hands.move(4.0)
+    assert span.blocking_s == 7.0
+    with span:
+        hands.move(8.0)
+    moments = [(event.kind[6:], event.time - b.written()[0].time) for event in b.written()]
+    assert moments == [
+        ("begin", 0.0), ("begin", 1.0), ("end", 3.0), ("end", 7.0), ("begin", 7.0), ("end", 15.0)
+    ]  # fmt: skip
+
+
+def test_threads_speak_at_once_and_every_event_is_there_once(bench):
+    """Eight threads with tracks of their own: numbers without a gap, phases that close."""
+    b = bench()
+
+    def work(number):
+        for step in range(50):
+            with b.recorder.phase("upload", track=f"thread {number}", step=step):
+                b.recorder.durable(step)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    events = b.written()
+    assert [event.seq for event in events] == list(range(8 * 50 * 3))
+    for number in range(8):
+        own = [e.kind for e in events if e.kind != "checkpoint_durable" and e.track == f"thread {number}"]
+        assert own == ["phase_begin", "phase_end"] * 50
 
 
 def test_a_phase_on_another_track_takes_nothing_from_a_step(bench, hands):

@@ -21,7 +21,10 @@ R = TypeVar("R")
 
 
 class PhaseSpan:
-    """A named piece of work. Set `resumed_step` inside where it found out the step to resume from."""
+    """A named piece of work; it may be entered again, also inside itself.
+
+    Set `resumed_step` inside where it found out the step to resume from.
+    """
 
     def __init__(
         self, recorder: Recorder, name: str, *, track: str = "main", step: int | None = None
@@ -32,20 +35,20 @@ class PhaseSpan:
         self.resumed_step: int | None = None
         self.blocking_s = 0.0
         self._recorder = recorder
-        self._began_s: float | None = None
+        self._begun_s: list[float | None] = []
 
     def __enter__(self) -> PhaseSpan:  # noqa: PYI034 - Self is younger than Python 3.10
         """Begin."""
-        self._began_s = self._recorder.phase_began(self)
+        self._begun_s.append(self._recorder.phase_began(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End, with what the work raised, if anything."""
-        if self._began_s is not None:
-            self.blocking_s = self._recorder.phase_ended(self, self._began_s, error) or 0.0
-        self._began_s = None
+        began_s = self._begun_s.pop() if self._begun_s else None
+        if began_s is not None:
+            self.blocking_s = self._recorder.phase_ended(self, began_s, error) or 0.0
 
     def __call__(self, work: Callable[P, R]) -> Callable[P, R]:
         """Decorate a function: each call of it is a span of its own."""
