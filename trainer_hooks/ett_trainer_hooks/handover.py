@@ -18,7 +18,8 @@ class Handover:
     """Holds at most one offer of an automatic part, until it is taken, and the program's recorder."""
 
     def __init__(self) -> None:
-        self._taken = False
+        self.is_taken = False
+        """The program records by itself."""
         self._give: Callable[[], Recorder | None] | None = None
         self._running: Recorder | None = None
 
@@ -28,9 +29,9 @@ class Handover:
         `give` silences the automatic part and returns the recorder that has spoken for this process,
         None where nothing was said yet.
         """
-        if not self._taken:
+        if not self.is_taken:
             self._give = give
-        return not self._taken
+        return not self.is_taken
 
     def hold(self, recorder: Recorder) -> None:
         """This is the program's recorder."""
@@ -41,7 +42,7 @@ class Handover:
 
         One that is closed, or that a parent of this process has, is none.
         """
-        self._taken = True
+        self.is_taken = True
         give, self._give = self._give, None
         if give is not None:
             self._running = give()

@@ -87,6 +87,17 @@ assert Recorder.from_env() is not first
     assert len({event.writer for event in events_in(tmp_path / "journal")}) == 2
 
 
+def test_a_recorder_that_was_taken_over_tells_the_end_as_any_other(bare, script):
+    """`sys.exit(0)` is a success once nobody watches any more."""
+    ask = "\nfrom ett_trainer_hooks import Recorder\nrecorder = Recorder.from_env()\n"
+    ran = bare(
+        sys.executable,
+        script(LOOP + "for batch in loader(): step(batch)\n" + ask + "import sys; sys.exit(0)"),
+    )
+    (end,) = ran.of("attempt_end")
+    assert (end.status, end.exit_code) == ("succeeded", 0)
+
+
 def test_what_a_rank_starts_is_no_rank(bare, script):
     """Neither a forked child nor a program that a rank runs speaks, even where it trains."""
     child = script(TRAIN)

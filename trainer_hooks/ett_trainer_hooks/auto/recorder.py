@@ -13,6 +13,7 @@ import msgspec
 from ett_trainer_hooks import crash
 from ett_trainer_hooks.auto.held import HeldJournal
 from ett_trainer_hooks.guard import hook
+from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.place import journal_of
 from ett_trainer_hooks.recorder import OTHERS_REPORT_EVERY_S, Recorder, exit_code_of
@@ -108,8 +109,8 @@ class AutomaticRecorder(Recorder):
 
     @hook
     def leave(self) -> None:
-        """The interpreter ends; whoever watches says of what is no failure how it ended."""
-        if self._exit is not None and exit_code_of(self._exit.status):
+        """The interpreter ends; as long as somebody watches, he says of what is no failure how it ended."""
+        if PROCESS.is_taken or (self._exit is not None and exit_code_of(self._exit.status)):
             super().leave()
         else:
             self.flush()
