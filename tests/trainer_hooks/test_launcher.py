@@ -504,10 +504,11 @@ def test_output_passes_byte_by_byte(tmp_path):
 FLOODING_AGENT = """
 import os, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
-noise = b"Error in line\\n" * 40_000
-until = time.monotonic() + 5.0
+noise = b"Error in line\\n" * 20_000
+until = time.monotonic() + 20.0
 while time.monotonic() < until:
     sys.stderr.buffer.write(noise)
+    time.sleep(0.02)
     if child.poll() is not None:
         sys.exit(child.returncode)
 """
@@ -517,7 +518,7 @@ def test_a_flood_of_output_does_not_delay_the_notice_of_a_death(ett_run, events_
     """A rank is killed while its parent floods stderr: the moment told is close to that of the death."""
     rank = (
         "import os, signal, time; from ett_trainer_hooks import Recorder\n"
-        "recorder = Recorder.from_env(); recorder.first_batch(); time.sleep(1.5)\n"
+        "recorder = Recorder.from_env(); recorder.first_batch(); time.sleep(0.7)\n"
         "print(repr(time.time()), flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     child = ett_run(FLOODING_AGENT, rank)
