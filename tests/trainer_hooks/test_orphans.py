@@ -55,7 +55,7 @@ def test_the_ranks_of_a_torchrun_that_was_killed_are_ended_and_told(ett_run, eve
     _, err = child.communicate(timeout=60.0)
     assert child.returncode == 128 + signal.SIGKILL
     assert not any(lives(pid) for pid in pids)
-    assert "the command was ended by signal 9 (SIGKILL) and left ranks behind: 2 processes" in err
+    assert "the command was ended by signal 9 (SIGKILL) and left behind 2 processes" in err
     told = [event for event in events_in(tmp_path / "journal") if event.rank == -1]
     command = next(event for event in told if event.kind == "failure")
     assert (command.of_rank, command.signal) == (None, signal.SIGKILL)
@@ -63,7 +63,7 @@ def test_the_ranks_of_a_torchrun_that_was_killed_are_ended_and_told(ett_run, eve
     assert deaths[1].signal == signal.SIGKILL
     assert deaths[1].time > command.time
     notes = [event.text for event in told if event.kind == "evidence" and event.source == "launcher"]
-    assert any(f"SIGKILL to the ranks that are left: 1 process (pids {pids[1]})" in note for note in notes)
+    assert any(f"SIGKILL to 1 process (pids {pids[1]})" in note for note in notes)
     assert [event.kind for event in told[-2:]] == ["attempt_end", "job_end"]
 
 

@@ -187,3 +187,34 @@ def test_after_listening_signals_and_mask_are_as_before():
         assert stop.asked.wait(30.0)
     assert [signal.getsignal(number) for number in signal.valid_signals()] == before
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == mask
+
+
+SAVES = """
+import os, signal, subprocess, sys, time
+child = '''
+import pathlib, signal, sys, time
+told = []
+def save(number, frame):
+    told.append(number)
+    if len(told) == 1:
+        time.sleep(1.0)
+        pathlib.Path(sys.argv[1]).write_text(f"saved after {len(told)} signal")
+        sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+[time.sleep(0.1) for _ in range(600)]
+'''
+subprocess.Popen([sys.executable, "-c", child, sys.argv[1]]).wait()
+"""
+
+
+def test_what_saves_after_its_parent_has_left_is_waited_for_and_not_told_again(ett_run, tmp_path):
+    """A script dies of SIGTERM at once; the trainer in its group got it too, and is about a checkpoint."""
+    saved = tmp_path / "saved"
+    child = ett_run(SAVES, str(saved))
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=60.0)
+    assert child.returncode == 128 + signal.SIGTERM
+    assert saved.read_text() == "saved after 1 signal"
+    assert "and left behind 1 process" in err

@@ -81,7 +81,7 @@ class Attempts:
 
     def _run_once(self, environment: Mapping[str, str]) -> Ending:
         """One attempt from its start until nothing of it is left."""
-        self.supervision.begin()
+        self._guard.call(self.supervision.begin)
         killed_before = self.oom_kills()
         try:
             child = start(self.command, environment, self.outputs)
@@ -100,7 +100,7 @@ class Attempts:
         alarm = Alarm()
         killed = False
         while (status := child.poll()) is None:
-            self._look(child.pid)
+            self._guard.call(self._look, child.pid)
             if self.stop.is_due and not killed:
                 killed = True
                 self._guard.call(self._kill, child.pid)
@@ -108,7 +108,7 @@ class Attempts:
             self.supervision.heard(alarm.wait(self.look_every_s))
         alarm.close()
         self.stop.send_to(None)
-        self._look(child.pid, after={child.pid: status})
+        self._guard.call(self._look, child.pid, {child.pid: status})
         return status
 
     def _look(self, command: int, after: Mapping[int, int] | None = None) -> None:
@@ -129,8 +129,8 @@ class Attempts:
         end_all(left, signal.SIGKILL)
 
     def _end_orphans(self, command: int, status: int) -> None:
-        """End the ranks that outlived the command, unless it succeeded and left them on purpose."""
-        left = self._orphans()
+        """End what outlived the command, unless it succeeded and left ranks on purpose."""
+        left = self._left_behind(command)
         if not left:
             return
         how = in_words("the command", verdict_of_status(status))
@@ -139,35 +139,51 @@ class Attempts:
             self.supervision.fact("launcher", words)
             self.say(words)
             return
-        words = f"{how} and left ranks behind: {in_pids(left)}"
+        limit_s = self.grace_s if self.stop.decided is None else self.stop.left_s
+        words = f"{how} and left behind {in_pids(left)}"
         self.supervision.tell_command(command, status, self.stop.decided)
-        self.supervision.fact("launcher", f"{words}; they get SIGTERM, and SIGKILL after {self.grace_s:g} s")
-        self.say(f"{words}; they have {self.grace_s:g} s to end")
-        end_all(left, signal.SIGTERM)
-        if not self._gone_within(command, self.grace_s):
-            left = self._orphans()
-            self.supervision.fact("launcher", f"SIGKILL to the ranks that are left: {in_pids(left)}")
+        self.supervision.fact("launcher", f"{words}; SIGKILL after {limit_s:.3g} s")
+        self.say(f"{words}; {limit_s:.3g} s to end")
+        end_all([each for each in left if not self._was_told(each, command)], signal.SIGTERM)
+        if not self._gone_within(command, limit_s):
+            left = self._left_behind(command)
+            self.supervision.fact("launcher", f"SIGKILL to {in_pids(left)}")
             end_all(left, signal.SIGKILL)
             if not self._gone_within(command, AFTER_SIGKILL_S, heeds_stop=False):
-                self.say(f"the kernel does not end {in_pids(self._orphans())}; this machine may need a look")
+                left = self._left_behind(command)
+                self.say(f"the kernel does not end {in_pids(left)}; this machine may need a look")
 
-    def _orphans(self) -> list[Process]:
-        return self.family.workers(self.supervision.rank_pids)
+    def _left_behind(self, command: int) -> list[Process]:
+        """The ranks that live; where the job was stopped, also what is left of the command's group.
+
+        That group was told to stop and may be about its last checkpoint.
+        """
+        ranks = self.family.workers(self.supervision.rank_pids)
+        if self.stop.decided is None:
+            return ranks
+        known = {each.pid for each in ranks}
+        return ranks + [
+            each for each in self.family.living() if each.pid not in known and each.group == command
+        ]
+
+    def _was_told(self, process: Process, command: int) -> bool:
+        """The process got the signal that stopped the job with the rest of the command's group."""
+        return self.stop.decided is not None and process.group == command
 
     def _gone_within(self, command: int, limit_s: float, *, heeds_stop: bool = True) -> bool:
-        """Look until no rank is left; False where some are after `limit_s`, or after a second stop."""
+        """Look until nothing is left; False where something is after `limit_s`, or after a second stop."""
         deadline_s = time.monotonic() + limit_s
         alarm = Alarm()
         try:
-            while left := self._orphans():
+            while (left := self._left_behind(command)) or self.family.ended(command):
                 if time.monotonic() >= deadline_s or (heeds_stop and self.stop.is_due):
                     return False
                 alarm.watch([each.pid for each in left])
                 self.supervision.heard(alarm.wait(min(self.look_every_s, 0.1)))
-                self._look(command)
+                self._guard.call(self._look, command)
         finally:
             alarm.close()
-            self._look(command)
+            self._guard.call(self._look, command)
         return True
 
     def _goes_on(self, ending: Ending, restarts: int) -> bool:
@@ -204,6 +220,7 @@ def start(
     Raises:
         OSError: it cannot be started.
     """
+    outputs[0].parent.mkdir(parents=True, exist_ok=True)
     with outputs[0].open("ab") as stdout, outputs[1].open("ab") as stderr, hearing_directly():
         return subprocess.Popen(
             command, env=environment, stdout=stdout, stderr=stderr, start_new_session=True

@@ -21,6 +21,8 @@ class OomCounter:
         self.kills = 0
         """Processes that were ended so since this counter was made."""
         self._file = next((path for path in _candidates(proc, root) if oom_kills(path) is not None), None)
+        self.path = memory_cgroup(proc)
+        """The memory cgroup as the kernel's log calls it; `/` where it is not known."""
         self._count = oom_kills(self._file) if self._file else None
 
     def look(self) -> str:
@@ -62,11 +64,30 @@ def limit_of(directory: Path) -> str:
     return "limit unknown"
 
 
+def memory_cgroup(proc: Path = Path("/proc")) -> str:
+    """The path of this process's memory cgroup, of version 1 before version 2; `/` where it is not known."""
+    paths = {version: path for version, path in _memberships(proc) if ".." not in Path(path).parts}
+    return paths.get(1) or paths.get(2) or "/"
+
+
 def _candidates(proc: Path, root: Path) -> Iterator[Path]:
     """Where the counters of this process's cgroup may be, the likeliest first.
 
     Inside a container the path may be that of the host, while only the own cgroup is mounted.
     """
+    for version, path in _memberships(proc):
+        below = "" if ".." in Path(path).parts else path.lstrip("/")
+        if version == 1:
+            yield root / "memory" / below / "memory.oom_control"
+            yield root / "memory" / "memory.oom_control"
+        else:
+            yield root / below / "memory.events"
+            yield root / "unified" / below / "memory.events"
+            yield root / "memory.events"
+
+
+def _memberships(proc: Path) -> Iterator[tuple[int, str]]:
+    """The version and path of each cgroup of this process that counts memory."""
     try:
         lines = (proc / "self" / "cgroup").read_text().splitlines()
     except (OSError, ValueError):
@@ -74,13 +95,7 @@ def _candidates(proc: Path, root: Path) -> Iterator[Path]:
     for line in lines:
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        below = path.lstrip("/")
-        if ".." in Path(below).parts:
-            below = ""
         if "memory" in controllers.split(","):
-            yield root / "memory" / below / "memory.oom_control"
-            yield root / "memory" / "memory.oom_control"
-        if number == "0" and not controllers:
-            yield root / below / "memory.events"
-            yield root / "unified" / below / "memory.events"
-            yield root / "memory.events"
+            yield 1, path
+        elif number == "0" and not controllers:
+            yield 2, path

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,10 @@ _TELLING = re.compile(
     r"|I/O error|EXT4-fs error|XFS.{0,40}(?:error|[Cc]orruption)|[Rr]emounting filesystem read-only"
     r"|nfs: server|lustre|LustreError|mlx[45]_core|infiniband|[Ll]ink (?:is )?(?:down|Down)|thermal|throttled"
 )
+
+
+_OOM_KILL = re.compile(r"oom-kill:.{0,400}task_memcg=([^,]*).{0,400}pid=(\d+)")
+_KILLED_PID = re.compile(r"oom-kill:.{0,900}pid=(\d+)|Killed process (\d+)")
 
 
 class KernelRecord(msgspec.Struct, frozen=True):
@@ -88,6 +93,33 @@ def is_telling(text: str) -> bool:
     (True, False)
     """
     return not text.startswith(" ") and _TELLING.search(text) is not None
+
+
+def of_this_job(records: Sequence[KernelRecord], cgroup: str) -> list[KernelRecord]:
+    """Without what was said about processes ended for want of memory in the cgroups of others.
+
+    `cgroup` is the path of this job's memory cgroup; from inside a container it is not known (`/`),
+    and nothing is left out.
+
+    >>> def at(text): return KernelRecord(text, 1.0)
+    >>> theirs = "oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/job_8,task=python3,pid=99,uid=0"
+    >>> told = [at(theirs), at("Memory cgroup out of memory: Killed process 99 (python3)"), at("Xid 79")]
+    >>> [each.text for each in of_this_job(told, "/job_7")]
+    ['Xid 79']
+    >>> len(of_this_job(told, "/job_8")), len(of_this_job(told, "/"))
+    (3, 3)
+    """
+    if cgroup in ("", "/"):
+        return list(records)
+    kills = [(mark, each) for each in records if (mark := _OOM_KILL.search(each.text))]
+    foreign = {mark[2] for mark, _ in kills if not f"{mark[1]}/".startswith(f"{cgroup}/")}
+    spared = len(foreign) == len(kills) > 0
+    return [
+        each
+        for each in records
+        if not ((mark := _KILLED_PID.search(each.text)) and (mark[1] or mark[2]) in foreign)
+        and not (spared and "invoked oom-killer" in each.text)
+    ]
 
 
 def record(data: bytes) -> KernelRecord | None:

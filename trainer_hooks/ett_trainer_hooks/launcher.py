@@ -34,7 +34,7 @@ from ett_trainer_hooks.identity import (
     sanitised_job_id,
 )
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.kernel import KernelLog
+from ett_trainer_hooks.kernel import KernelLog, of_this_job
 from ett_trainer_hooks.orphans import MARK, Family, adopting_orphans
 from ett_trainer_hooks.output import Listener
 from ett_trainer_hooks.parts import Sizes, journal_path
@@ -225,7 +225,7 @@ class System:
 
     def look(self) -> None:
         """Tell what is new."""
-        for line in self._kernel.look():
+        for line in of_this_job(self._kernel.look(), self._ooms.path):
             self._supervision.kernel_line(line.text, self._clock.wall_at(line.uptime_s))
         if sentence := self._ooms.look():
             self._supervision.fact("kernel", sentence, self._clock.now())

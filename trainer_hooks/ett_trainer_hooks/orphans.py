@@ -97,11 +97,7 @@ class Family:
         The command itself, and what the launcher started beside it, is left to whoever started it.
         """
         statuses: dict[int, int] = {}
-        for pid in procfs.children_of(self._launcher, self._proc):
-            child = procfs.process_of(pid, self._proc)
-            adopted = child is not None and not child.lives and child.session != os.getsid(0)
-            if pid == command or not adopted:
-                continue
+        for pid in self.ended(command):
             try:
                 waited, status = os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
@@ -109,6 +105,18 @@ class Family:
             if waited:
                 statuses[pid] = os.waitstatus_to_exitcode(status)
         return statuses
+
+    def ended(self, command: int) -> list[int]:
+        """Adopted processes that have ended and were not waited for; their last threads may be left."""
+        children = (
+            procfs.process_of(pid, self._proc) for pid in procfs.children_of(self._launcher, self._proc)
+        )
+        own = os.getsid(0)
+        return [
+            child.pid
+            for child in children
+            if child is not None and not child.lives and child.session != own and child.pid != command
+        ]
 
     def _is_marked(self, pid: int) -> bool:
         return procfs.environment(pid, self._proc).get(MARK) == self._mark

@@ -86,9 +86,14 @@ class Stop:
     @property
     def is_due(self) -> bool:
         """The time that the command had to end by itself is over."""
+        return self.decided is not None and self.left_s <= 0
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that the command still has to end by itself; all of them while nobody has stopped it."""
         if self.decided is None:
-            return False
-        return self._at_once or self._now() >= self.decided[1] + self._grace_s
+            return self._grace_s
+        return 0.0 if self._at_once else max(self.decided[1] + self._grace_s - self._now(), 0.0)
 
     def send_to(self, group: int | None) -> None:
         """Pass signals on to this process group, also those that came before it was there."""
