@@ -113,6 +113,21 @@ def test_evidence_is_kept_by_attempt_and_bounded():
     assert len(fold._evidence) == details.EVIDENCE_ATTEMPTS_KEPT
 
 
+def test_stalls_are_what_launchers_told_of_them_in_order_of_time():
+    """Sentences and stacks of all attempts, without other evidence."""
+    fold = folded(
+        event(ev.Evidence, 3, rank=-1, source="stack", text="rank 0 in the loop", time=1e9 + 301),
+        event(ev.Evidence, 2, rank=-1, source="stall", text="no progress", time=1e9 + 300, observed_at=1e9),
+        event(ev.Evidence, 1, rank=-1, source="stderr", text="Error"),
+        event(ev.Evidence, 4, rank=-1, source="stall", text="no progress", attempt=1),
+    )
+    assert [(each["attempt"], each["time"], each["source"], each["node"]) for each in fold.stalls()] == [
+        (0, 1e9, "stall", "n"),
+        (0, 1e9 + 301, "stack", "n"),
+        (1, 1e9, "stall", "n"),
+    ]
+
+
 def test_garbage_cannot_spoil_the_sums():
     """Negative and enormous values are bounded, free names are limited in number."""
     fold = folded(
