@@ -65,6 +65,5 @@ def test_the_cost_of_a_real_save_beside_real_steps_is_found(tmp_path, events_in)
     details.add(events_in(tmp_path))
     (found,) = details.async_saves.saves
     assert found.outcome == "durable"
-    assert 1.0 < found.share < 3.0
-    assert found.excess_s > found.noise_s
-    assert 0.0 < found.excess_s < 0.3
+    assert found.share > 0.3
+    assert found.noise_s < found.excess_s < found.ended - found.began
