@@ -10,6 +10,7 @@ from ett_cli.main import COMMANDS, main, module_of
 def test_the_names_of_the_commands_are_frozen():
     assert list(COMMANDS) == [
         "run",
+        "env",
         "demo",
         "exporter",
         "dashboard",

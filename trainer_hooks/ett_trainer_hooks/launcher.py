@@ -103,8 +103,8 @@ class LaunchSettings:
         """The environment of the command: what surrounds the launcher, and the job.
 
         Its output goes to files, which Python would fill in blocks: it is told to write at once,
-        unless `PYTHONUNBUFFERED` is set already. With `ETT_AUTO=1` its processes are observed
-        automatically.
+        unless `PYTHONUNBUFFERED` is set already. Its processes are observed automatically, unless
+        `ETT_AUTO=0` says otherwise.
         """
         ours = {
             "ETT_JOB_ID": sanitised_job_id(self.job_id),
@@ -115,7 +115,7 @@ class LaunchSettings:
         loud = {"PYTHONUNBUFFERED": "1"}
         labels = {label_variable(name): text for name, text in self.labels.items()}
         surrounding = {**loud, **environ, **ours, **labels}
-        return observed(surrounding) if environ.get("ETT_AUTO") == "1" else surrounding
+        return observed(surrounding)
 
 
 def launch(  # noqa: PLR0913 - the world is injected

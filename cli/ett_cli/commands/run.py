@@ -19,8 +19,9 @@ from ett_cli.stall_options import add_stall_options, stall_settings
 EPILOG = """\
 The command's output passes through, its exit status is returned (128 + n where signal n ended
 it). Recorders in the command find the job by ETT_JOB_ID and ETT_JOURNAL_DIR; programs without a
-recorder are observed through torch with --auto. Killing this launcher does not stop the
-command. At the end one sentence says what took most of the time and what to do about it.
+recorder are observed through public seams of torch, other programs are left alone. Killing this
+launcher does not stop the command. At the end one sentence says what took most of the time and what
+to do about it.
 """
 CANNOT_RUN = 126
 NOT_FOUND = 127
@@ -90,8 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--auto",
-        action="store_true",
-        help="observe programs that have no recorder, through public seams of torch (as ETT_AUTO=1)",
+        action=argparse.BooleanOptionalAction,
+        help="observe programs that have no recorder, through public seams of torch "
+        "(default: yes, or as ETT_AUTO=1 or 0 says)",
     )
     add_stall_options(parser)
     parser.add_argument(
@@ -131,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         say = _say_nothing if arguments.quiet else _say
         if job_id != given:
             _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
-        environ = {**os.environ, "ETT_AUTO": "1"} if arguments.auto else os.environ
+        environ = with_auto(os.environ, arguments.auto)
         status = launch(settings, environ, say=say, meanwhile=prepare_last_sentence)
     except ValueError as error:
         return _complain(str(error), 2)
@@ -142,6 +144,15 @@ def run(arguments: argparse.Namespace) -> int:
     if sentence := "" if arguments.quiet else last_sentence(directory, job_id, time.time()):
         say(sentence)
     return status
+
+
+def with_auto(environ: Mapping[str, str], auto: bool | None) -> dict[str, str]:  # noqa: FBT001 - an answer
+    """The environment with the answer that the command line gives, if it gives one.
+
+    >>> with_auto({"ETT_AUTO": "0"}, None), with_auto({}, False)
+    ({'ETT_AUTO': '0'}, {'ETT_AUTO': '0'})
+    """
+    return dict(environ) if auto is None else {**environ, "ETT_AUTO": str(int(auto))}
 
 
 def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:

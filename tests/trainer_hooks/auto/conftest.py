@@ -82,7 +82,6 @@ def ett_run(ran, tmp_path):
         words = [
             ETT,
             "run",
-            "--auto",
             "--job-id",
             "job",
             "--journal-dir",

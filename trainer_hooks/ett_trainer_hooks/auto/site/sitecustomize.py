@@ -1,18 +1,19 @@
 """Runs at the start of every Python process of an observed job: waits for torch, then steps aside.
 
-Only the standard library, one finder that compares a name; nothing of ettwatch is imported before
-torch is asked for. A `sitecustomize` that the machine has of its own runs as if this one were not
-there.
+One finder that compares a name, and nothing imported that Python has not imported already; nothing
+of ettwatch before torch is asked for. Where the Python that trains lacks ettwatch, the packages
+beside this file are used, if they fit it. A `sitecustomize` that the machine has of its own runs as
+if this one were not there. The text is one that any Python 3 can read: a job runs other ones too.
 """
 
-from __future__ import annotations
-
-import importlib.util
 import os
 import sys
-from importlib.machinery import PathFinder
 
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes time to import
+BESIDE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))  # noqa: PTH120
+OURS = ("ett_core", "ett_trainer_hooks", "msgspec")
+OLDEST = (3, 10)
+SAID = "ETT_AUTO_SAID"
 
 
 class OnTorch:
@@ -25,21 +26,59 @@ class OnTorch:
             begin()
 
 
+class Beside:
+    """Finds the packages beside this one, for a Python that has none of them."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:  # noqa: ARG002
+        """Called by the import system where nobody else has found a module."""
+        if name not in OURS:
+            return None
+        from importlib.machinery import PathFinder  # noqa: PLC0415 - only where it is needed
+
+        return PathFinder.find_spec(name, [BESIDE])
+
+
 def begin() -> None:
     """Load the automatic part; whatever goes wrong, the program goes on without it."""
     try:
-        from ett_trainer_hooks.auto.install import install  # noqa: PLC0415 - only where torch is
-
-        install()
+        try:
+            load()
+        except ModuleNotFoundError as error:
+            if error.name not in OURS:
+                raise
+            load_from_beside()
     except Exception as error:  # noqa: BLE001 - the boundary that protects the program
-        if os.environ.get("RANK", "0") == "0":
-            print(f"ettwatch: not observed ({type(error).__name__}: {error})", file=sys.stderr)
+        if os.environ.get("RANK", "0") == "0" and SAID not in os.environ:
+            os.environ[SAID] = "1"
+            text = "ettwatch: not observed ({}: {}); install ettwatch for {}"
+            print(text.format(type(error).__name__, error, sys.executable), file=sys.stderr)
+
+
+def load() -> None:
+    """Put the seams in place."""
+    from ett_trainer_hooks.auto.install import install  # noqa: PLC0415 - only where torch is
+
+    install()
+
+
+def load_from_beside() -> None:
+    """The same with the packages beside this one; leaves none of them behind where they do not fit."""
+    finder = Beside()
+    sys.meta_path.append(finder)  # type: ignore[arg-type]
+    try:
+        load()
+    except BaseException:
+        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+            del sys.modules[name]
+        raise
 
 
 def is_wanted() -> bool:
-    """The environment asks for observation."""
+    """The environment asks for observation, and this Python is one that ettwatch supports."""
     asked = os.environ.get("ETT_JOB_ID") and os.environ.get("ETT_JOURNAL_DIR")
-    return bool(asked) and os.environ.get("ETT_AUTO") != "0" and os.environ.get("ETT_DISABLED") != "1"
+    off = os.environ.get("ETT_AUTO") == "0" or os.environ.get("ETT_DISABLED") == "1"
+    return bool(asked) and not off and sys.version_info >= OLDEST
 
 
 def note_start() -> None:
@@ -61,11 +100,15 @@ def note_start() -> None:
 def run_the_next() -> None:
     """Run the `sitecustomize` that this one hides, in its place."""
     sys.path[:] = [part for part in sys.path if os.path.abspath(part) != HERE]  # noqa: PTH100
-    spec = PathFinder.find_spec("sitecustomize", sys.path)
-    if spec is not None and spec.loader is not None:
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["sitecustomize"] = module
-        spec.loader.exec_module(module)
+    finders = [finder.find_spec for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    for find in finders:
+        spec = find("sitecustomize", None)
+        if spec is not None and spec.loader is not None:
+            module = type(sys)("sitecustomize")
+            module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
+            sys.modules["sitecustomize"] = module
+            spec.loader.exec_module(module)
+            return
 
 
 if is_wanted():
