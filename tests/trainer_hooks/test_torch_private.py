@@ -164,7 +164,7 @@ def test_without_torch_there_is_nothing_to_read():
     assert torch_private.recompile_reason({}) is None
     assert torch_private.iterator_class({}) is None
     assert not torch_private.follow_compilations(print, print, {})
-    assert torch_private.gradient_version(object()) == 0
+    assert torch_private.tensor_version(object()) == 0
     assert torch_private.compilation_name((object(),)) == ""
 
 

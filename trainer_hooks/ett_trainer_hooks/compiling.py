@@ -63,6 +63,8 @@ class CompileWatch:
         self._modules = modules
         self._here = Compiling()
         self._brought_along = 0
+        self.seen = 0
+        """Compilations so far."""
 
     def follow(self) -> None:
         """From now on, or once the program loads torch's compiler."""
@@ -90,6 +92,7 @@ class CompileWatch:
         here.depth += 1
         if here.depth > 1:
             return
+        self.seen += 1
         here.graph = graph
         here.times = torch_private.entry_seconds(self._modules)
         here.caches = torch_private.cache_totals(self._modules)

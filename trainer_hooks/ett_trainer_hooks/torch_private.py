@@ -284,9 +284,9 @@ def iterator_class(modules: Modules = sys.modules) -> Any:  # noqa: ANN401 - of 
     return found if isinstance(found, type) and hasattr(found, "__next__") else None
 
 
-def gradient_version(gradient: object) -> int:
+def tensor_version(tensor: object) -> int:
     """A number that grows with every change in place of a tensor; 0 where nobody counts."""
-    return int(field(gradient, "_version", 0))
+    return int(field(tensor, "_version", 0))
 
 
 def _stat(stats: object, kind: str) -> tuple[int, int, int] | None:

@@ -52,7 +52,13 @@ def environ(tmp_path, trainer_env):
     mine = {name: text for name, text in trainer_env.items() if not name.startswith("ETT_")}
     caches = tmp_path / "caches"
     caches.mkdir()
-    return {**mine, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(caches), "TMPDIR": str(tmp_path)}
+    return {
+        **mine,
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TORCHINDUCTOR_CACHE_DIR": str(caches),
+        "TMPDIR": str(tmp_path),
+    }
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -11,30 +12,40 @@ import pytest
 pytestmark = pytest.mark.service("torch")
 
 PROGRAMS = Path(__file__).with_name("programs")
+ETT = str(Path(sys.executable).with_name("ett"))
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 SENTENCE = re.compile(r"^ett run: Largest loss: [a-z_.]+ \(.+\) took .+ %: .+\.$", re.MULTILINE)
 DDP = [TORCHRUN, "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
 
 
+FAST = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0", "TORCHINDUCTOR_VEC_ISA_OK": "1"}
+"""Spares a compiled header and probes of the CPU."""
+
+
+def own_clock(ran):
+    """What the program itself has measured: the object on the last line that it printed."""
+    assert ran.status == 0, ran.err
+    return json.loads(ran.out.splitlines()[-1])
+
+
+def about(seconds):
+    """As long as the program says, to a fifth or a tenth of a second: a loaded machine stops it anywhere."""
+    return pytest.approx(seconds, rel=0.2, abs=0.1)
+
+
 @pytest.mark.service("compiler")
 def test_a_plain_loop_is_seen_step_by_step(ett_run, tmp_path):
-    """Compilation, waits, evaluations and saves own their time; all steps are counted."""
-    ran = ett_run(sys.executable, str(PROGRAMS / "plain.py"), str(tmp_path / "model.pt"))
-    assert (ran.status, ran.out.startswith("loss ")) == (0, True)
-    parts = ran.account().components
-    named = {
-        "training",
-        "data_wait",
-        "start.compile",
-        "checkpoint_blocking",
-        "evaluation",
-        "start.data_warmup",
-    }
-    assert named <= parts.keys()
+    """Compilation, waits, evaluations, saves and steps take what the program's own clock says."""
+    ran = ett_run(sys.executable, str(PROGRAMS / "plain.py"), str(tmp_path / "model.pt"), **FAST)
+    clock, parts = own_clock(ran), ran.account().components
+    assert parts["training"] == about(clock["steps"])
+    assert parts["start.compile"] == about(clock["first_step"])
+    assert parts["data_wait"] + parts["start.data_warmup"] == about(clock["data"])
+    assert parts["evaluation"] == about(clock["evaluation"])
+    assert parts["checkpoint_blocking"] == about(clock["saves"])
     assert "stalled" not in parts
     assert ran.account().state == "succeeded"
     assert [event.step for event in ran.of("progress")][-1] == 16
-    assert parts["data_wait"] == pytest.approx(15 * 8 * 0.002, rel=0.7)
     assert ran.phases().count("evaluation") == 2
     assert [event.step for event in ran.of("checkpoint_durable")] == [8, 16]
     assert sum(event.native_compile_s for event in ran.of("compile")) > 0
@@ -43,36 +54,80 @@ def test_a_plain_loop_is_seen_step_by_step(ett_run, tmp_path):
     assert len(SENTENCE.findall(ran.err)) == 1
 
 
-def test_data_parallel_ranks_are_told_apart_and_their_helpers_are_none(ett_run, tmp_path):
-    """Two ranks; neither torchrun nor loader workers nor upload threads count; uploads become durable."""
-    ran = ett_run(*DDP, str(PROGRAMS / "ddp.py"), str(tmp_path / "saves"))
-    assert ran.status == 0, ran.err
+def test_a_killed_rank_is_accounted_for_and_the_restart_continues_where_it_did(ett_run, tmp_path):
+    """Two attempts; the steps since the last save are lost, and the partition says what recovery took.
+
+    Torch 2.13 shares one store over restarts, so that some fail or hang, observed or not; with the
+    variable every restart has its own.
+    """
+    words = [*DDP, "--max-restarts", "3", str(PROGRAMS / "killed.py"), str(tmp_path / "saves")]
+    ran = ett_run(*words, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
+    clock, account = own_clock(ran), ran.account()
+    (killed,) = (json.loads(line) for line in ran.out.splitlines() if '"lost"' in line)
     assert ran.ranks == {-1, 0, 1}
-    assert len({event.writer for event in ran.events}) == 3
-    parts = ran.account().components
-    assert {"training", "data_wait", "checkpoint_blocking", "start.data_warmup"} <= parts.keys()
-    assert ran.account().state == "succeeded"
-    assert [ran.of("progress", rank)[-1].step for rank in (0, 1)] == [32, 32]
-    assert "process_group" in ran.phases(0)
+    assert {event.attempt for event in ran.of("progress")} == {0, 1}
+    assert account.state == "succeeded"
+    assert clock["began_at"] == 16
+    first = [event.step for event in ran.of("first_batch", 0) if event.attempt == 1]
+    assert first == [16]
+    parts = account.components
+    until_noticed_s = 0.5
+    assert killed["lost"] - 0.1 <= parts["unsaved_training"] <= killed["lost"] + until_noticed_s
+    assert parts["training"] == about(killed["kept"] + clock["steps"])
+    assert parts["recover.process_group"] == about(clock["process_group"])
+    assert parts["recover.checkpoint_load"] == about(clock["load"])
+    assert ran.of("progress", 1)[-1].step == 32
     durable = [(event.step, event.mode) for event in ran.of("checkpoint_durable")]
-    assert sorted(durable) == [
-        (8, "sync"),
-        (16, "async"),
-        (16, "sync"),
-        (24, "sync"),
-        (32, "async"),
-        (32, "sync"),
-    ]
+    assert sorted(durable) == [(8, "sync"), (16, "async"), (24, "sync"), (32, "async")]
     assert len(SENTENCE.findall(ran.err)) == 1
 
 
-def test_a_bare_torchrun_needs_variables_only(bare, tmp_path):
-    """Without a launcher each rank tells its own success."""
-    ran = bare(*DDP, str(PROGRAMS / "ddp.py"), str(tmp_path / "saves"))
-    assert ran.status == 0, ran.err
-    assert ran.ranks == {0, 1}
+@pytest.mark.service("lightning")
+def test_a_lightning_trainer_is_seen_through(ett_run, tmp_path):
+    """Steps, validations and the checkpoints that it puts together in memory."""
+    ran = ett_run(sys.executable, str(PROGRAMS / "lightning_job.py"), str(tmp_path / "saves"))
+    clock, parts = own_clock(ran), ran.account().components
+    assert ran.of("progress")[-1].step == clock["step"] == 40
+    assert parts["training"] == about(clock["training_steps"])
+    assert parts["evaluation"] == about(clock["validation_steps"])
+    assert parts["training"] + parts["evaluation"] <= clock["fit"] + 0.1
+    assert [event.step for event in ran.of("checkpoint_durable")] == [20, 40]
+    assert all(event.bytes for event in ran.of("checkpoint"))
     assert ran.account().state == "succeeded"
-    assert {"training", "data_wait", "checkpoint_blocking"} <= ran.account().components.keys()
+    assert len(SENTENCE.findall(ran.err)) == 1
+
+
+@pytest.mark.service("transformers")
+def test_a_hugging_face_trainer_is_seen_through(ett_run, tmp_path):
+    """Accumulated steps; saves in several files. Its loader reads ahead: evaluations end a batch early."""
+    ran = ett_run(sys.executable, str(PROGRAMS / "hugging_face_job.py"), str(tmp_path / "saves"))
+    clock, parts = own_clock(ran), ran.account().components
+    assert ran.of("progress")[-1].step == clock["step"] == 20
+    last_batches = 2 * 0.05
+    assert parts["training"] == about(clock["steps"] + last_batches)
+    assert parts["evaluation"] == about(clock["evaluation"] - last_batches)
+    assert [event.step for event in ran.of("checkpoint_durable")] == [10, 20]
+    assert ran.account().state == "succeeded"
+    assert len(SENTENCE.findall(ran.err)) == 1
+
+
+def test_a_bare_torchrun_needs_variables_only(ran, tmp_path):
+    """`ett env` prints them; ranks, their loader workers and uploads are told apart without a launcher."""
+    lines = f'eval "$({ETT} env --job-id job --journal-dir {tmp_path / "journal"})"'
+    command = " ".join([*DDP, str(PROGRAMS / "ddp.py"), str(tmp_path / "saves")])
+    done = ran("bash", "-ec", f"{lines}; {command}")
+    assert done.status == 0, done.err
+    assert done.ranks == {0, 1}
+    assert len({event.writer for event in done.events}) == 2
+    parts = done.account().components
+    assert {"training", "data_wait", "checkpoint_blocking", "start.data_warmup"} <= parts.keys()
+    assert done.account().state == "succeeded"
+    assert [done.of("progress", rank)[-1].step for rank in (0, 1)] == [32, 32]
+    durable = [(event.step, event.mode) for event in done.of("checkpoint_durable")]
+    assert sorted(durable) == [
+        *[(8, "sync"), (16, "async"), (16, "sync")],
+        *[(24, "sync"), (32, "async"), (32, "sync")],
+    ]
 
 
 def test_a_trainer_class_counts_optimizer_steps_and_resumes_by_the_optimizers_count(ett_run, tmp_path):

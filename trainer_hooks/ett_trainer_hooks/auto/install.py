@@ -23,6 +23,8 @@ from ett_trainer_hooks.compiling import CompileWatch
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.handover import PROCESS
 
+LIGHTNING = ("lightning.fabric.plugins.io.torch_io", "lightning_fabric.plugins.io.torch_io")
+
 Function = Callable[..., Any]
 Wrapper = Callable[[Watch, Function], Function]
 
@@ -54,6 +56,9 @@ def seams(watch: Watch) -> dict[str, Action]:
         "torch.distributed.distributed_c10d": wrapping(watch, init_process_group=joining),
         "torch.distributed.checkpoint.state_dict_saver": wrapping(watch, save=together, async_save=apart),
         "torch.distributed.checkpoint.state_dict_loader": wrapping(watch, load=saving.loading_together),
+        "torch.compiler": wrapping(watch, load_cache_artifacts=saving.loading_caches),
+        "safetensors.torch": wrapping(watch, save_file=saving.saving_to(1, "filename")),
+        **dict.fromkeys(LIGHTNING, partial(follow_lightning, watch)),
     }
 
 
@@ -119,6 +124,11 @@ def follow_optimizers(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torc
     module.register_optimizer_step_post_hook(stepped)
 
 
+def follow_lightning(watch: Watch, module: Any) -> None:  # noqa: ANN401 - of Lightning
+    """Its checkpoints, which it puts together in memory, by the plugin that takes them to their place."""
+    wrapping(watch, save_checkpoint=saving.saving_to(2, "path"))(module.TorchCheckpointIO)
+
+
 def follow_loaders(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torch.utils.data.dataloader
     """Waits for batches, by the iterators of a DataLoader."""
     guard, passes, monotonic = watch.recorder.guard, watch.passes, watch.recorder.monotonic
@@ -144,6 +154,7 @@ def follow_loaders(watch: Watch, module: Any) -> None:  # noqa: ANN401 - torch.u
         if not watch.on or watch.inside or get_ident() != watch.thread:
             return take(self)
         asked_s = monotonic()
+        passes.before()
         watch.inside = True
         try:
             batch = take(self)

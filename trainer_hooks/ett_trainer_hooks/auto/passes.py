@@ -16,6 +16,10 @@ KEY = "_ett_pass"
 TWO = 2
 
 
+def nothing() -> None:
+    """Do nothing."""
+
+
 class Pass:
     """One journey over a loader; seconds are monotonic."""
 
@@ -36,7 +40,14 @@ class Pass:
 class Passes:
     """Follows the passes of this thread; `gradients` gives a mark that changes with any backward."""
 
-    def __init__(self, recorder: AutomaticRecorder, gradients: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        recorder: AutomaticRecorder,
+        gradients: Callable[[], object],
+        before: Callable[[], None] = nothing,
+    ) -> None:
+        self.before = before
+        """Called whenever the program asks for a batch, before it gets one."""
         self.wait_s = 0.0
         """Seconds waited for batches since the last step."""
         self.batches = 0

@@ -6,11 +6,16 @@ turns out to be no rank leaves no trace.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from ett_core import events
 from ett_trainer_hooks import crash
+from ett_trainer_hooks.auto import ledger
 from ett_trainer_hooks.auto.held import HeldJournal
 from ett_trainer_hooks.guard import hook
 from ett_trainer_hooks.handover import PROCESS
@@ -23,6 +28,15 @@ from ett_trainer_hooks.versions import installed_versions
 EARLY_LIMIT = 1000
 
 
+class Unsettled(NamedTuple):
+    """A save of which it is not known yet whether it is whole; it ended at monotonic seconds `at_s`."""
+
+    step: int
+    target: object
+    size: int | None
+    at_s: float
+
+
 class AutomaticRecorder(Recorder):
     """A recorder that can tell a phase, and the beginning of the loop, when they are past."""
 
@@ -33,12 +47,20 @@ class AutomaticRecorder(Recorder):
         self.failed = False
         self.away_s = 0.0
         """Seconds of this thread in phases of its own so far."""
+        place = os.environ.get("ETT_JOURNAL_DIR")
+        self._directory = Path(place) if place else None
         self._early: list[tuple[float, float]] = []
+        self._unsettled: list[Unsettled] = []
 
     @property
     def begun(self) -> bool:
         """The loop has begun."""
         return self._begun
+
+    @property
+    def has_compiled(self) -> bool:
+        """The program has compiled something."""
+        return self._compile_watch is not None and self._compile_watch.seen > 0
 
     @hook
     def declare(self, environ: Mapping[str, str], *, rank: int | None = None, world_size: int = 0) -> None:
@@ -57,6 +79,40 @@ class AutomaticRecorder(Recorder):
         self.start(versions=installed_versions())
         self._held.pour(journal)
         crash.install(self)
+
+    @hook
+    def saved(self, step: int, target: object, *, size: int | None = None) -> None:
+        """State of `step` went to a path, or to an open file; whole once the program goes on."""
+        self._unsettled.append(Unsettled(step, target, size, self.monotonic()))
+        if isinstance(target, str | os.PathLike):
+            self.note_save(step, target)
+
+    @hook
+    def settle(self) -> None:
+        """The program went on after its saves: those whose files are closed are durable."""
+        unsettled, self._unsettled = self._unsettled, []
+        last = {each.step: each for each in unsettled if getattr(each.target, "closed", True)}
+        for step, each in last.items():
+            if not isinstance(each.target, str | os.PathLike):
+                self.note_save(step, getattr(each.target, "name", None))
+            if self.identity.rank == 0:
+                at = self._clock.wall_at(each.at_s)
+                self._emit(
+                    events.CheckpointDurable, at=at, urgent=True, step=step, mode="sync", bytes=each.size
+                )
+
+    @hook
+    def note_save(self, step: int, target: object) -> None:
+        """Remember which step a file holds, for the attempt that loads it."""
+        if self._directory is not None:
+            ledger.note(self._directory, target, step)
+
+    @hook
+    def loaded(self, target: object) -> None:
+        """A checkpoint came from there: before the loop, training resumes from the step that it holds."""
+        step = None if self._directory is None else ledger.step_of(self._directory, target)
+        if step is not None and not self._begun:
+            self.resumed(step)
 
     def forget(self) -> None:
         """What was held is of the parent of this process."""
@@ -81,6 +137,8 @@ class AutomaticRecorder(Recorder):
 
     def step_seen(self, wait_s: float) -> None:
         """A step is complete, `wait_s` of it was waiting; called under the guard, many times a second."""
+        if self._unsettled:
+            self.settle()
         now_s = self.monotonic()
         self._meter.finish(now_s, samples=0.0, wait_s=wait_s)
         if now_s >= self._due_s:

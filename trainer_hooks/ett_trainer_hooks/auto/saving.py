@@ -1,8 +1,9 @@
-"""Saves and loads of torch and of its distributed checkpoints, as phases.
+"""Saves and loads of torch, safetensors and Lightning, and of distributed checkpoints, as phases.
 
-Wrappers around the public functions, on the thread that trains. Durable is said only where it is
-known: of a file that `torch.save` opened and closed itself, of a distributed save that returned,
-of an asynchronous one whose upload is complete.
+Wrappers around public functions, on the thread that trains. Durable is said only where it is known:
+of files that are closed, once the program has gone on to its next step (so that a checkpoint of
+several files, which may wait for other ranks, is whole), by rank 0; of a distributed save that
+returned; of an asynchronous one whose upload is complete. It is dated to the end of the save.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from ett_trainer_hooks.auto.state import is_state
+from ett_trainer_hooks.auto.state import holds_optimizer, is_state
 from ett_trainer_hooks.auto.watch import Watch
 from ett_trainer_hooks.spans import describe
 
@@ -20,25 +21,52 @@ Function = Callable[..., Any]
 
 
 def saving(watch: Watch, save: Function) -> Function:
-    """`torch.save`: a checkpoint where it is of state and goes to a file, else another piece of work."""
+    """`torch.save`: a checkpoint where it is of state, else another piece of work.
+
+    In memory only where the state is also an optimizer's; nobody knows where that goes.
+    """
 
     @wraps(save)
     def observed(obj: object, f: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as torch.save
-        if not watch.here or not (is_path(f) or is_file(f)):
+        if not watch.here:
             return save(obj, f, *args, **kwargs)
-        recorder = watch.recorder
-        if not watch.recorder.guard.call(is_state, obj):
+        guard, recorder = watch.recorder.guard, watch.recorder
+        on_disk = is_path(f) or is_file(f)
+        if not guard.call(is_state if on_disk else holds_optimizer, obj):
+            if not on_disk:
+                return save(obj, f, *args, **kwargs)
             with watch.whole(), recorder.phase("torch_save"):
                 return save(obj, f, *args, **kwargs)
         step = recorder.step
         with watch.whole(), recorder.checkpoint(step) as span:
             result = save(obj, f, *args, **kwargs)
-            span.bytes = size_of(f)
-        if is_path(f):
-            recorder.durable(step, bytes=span.bytes)
+            span.bytes = size_of(f) if on_disk else None
+        if on_disk:
+            recorder.saved(step, f, size=span.bytes)
         return result
 
     return observed
+
+
+def saving_to(place: int, name: str) -> Callable[[Watch, Function], Function]:
+    """A wrapper of a function that saves state to a path, its argument number `place`, called `name`."""
+
+    def wrapper(watch: Watch, save: Function) -> Function:
+        @wraps(save)
+        def observed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as theirs
+            if not watch.here:
+                return save(*args, **kwargs)
+            path = kwargs.get(name, args[place] if len(args) > place else None)
+            step = watch.recorder.step
+            with watch.whole(), watch.recorder.checkpoint(step) as span:
+                result = save(*args, **kwargs)
+                span.bytes = size_of(path)
+            watch.recorder.saved(step, path, size=span.bytes)
+            return result
+
+        return observed
+
+    return wrapper
 
 
 def loading(watch: Watch, load: Function) -> Function:
@@ -52,8 +80,12 @@ def loading(watch: Watch, load: Function) -> Function:
         began_s = recorder.monotonic()
         with watch.whole():
             result = load(f, *args, **kwargs)
-        name = "checkpoint_load" if recorder.guard.call(is_state, result) else "torch_load"
-        recorder.past_phase(name, began_s, recorder.monotonic())
+        is_checkpoint = recorder.guard.call(is_state, result)
+        recorder.past_phase(
+            "checkpoint_load" if is_checkpoint else "torch_load", began_s, recorder.monotonic()
+        )
+        if is_checkpoint:
+            recorder.loaded(f)
         return result
 
     return observed
@@ -71,6 +103,7 @@ def saving_together(watch: Watch, save: Function) -> Function:
             result = save(*args, **kwargs)
         if watch.recorder.identity.rank == 0:
             watch.recorder.durable(step)
+            watch.recorder.note_save(step, kwargs.get("checkpoint_id"))
         return result
 
     return observed
@@ -87,7 +120,7 @@ def saving_asynchronously(watch: Watch, save: Function) -> Function:
         began_s = watch.recorder.monotonic()
         with watch.whole(), watch.recorder.checkpoint(step, mode="async"):
             result = save(*args, **kwargs)
-        watch.recorder.guard.call(_follow, watch, result, step, began_s)
+        watch.recorder.guard.call(_follow, watch, result, step, began_s, kwargs.get("checkpoint_id"))
         return result
 
     return observed
@@ -101,12 +134,27 @@ def loading_together(watch: Watch, load: Function) -> Function:
         if not watch.here:
             return load(*args, **kwargs)
         with watch.whole(), watch.recorder.phase("checkpoint_load"):
+            result = load(*args, **kwargs)
+        watch.recorder.loaded(kwargs.get("checkpoint_id"))
+        return result
+
+    return observed
+
+
+def loading_caches(watch: Watch, load: Function) -> Function:
+    """`torch.compiler.load_cache_artifacts`: what was compiled elsewhere comes in."""
+
+    @wraps(load)
+    def observed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as torch's
+        if not watch.here:
+            return load(*args, **kwargs)
+        with watch.whole(), watch.recorder.phase("cache_load"):
             return load(*args, **kwargs)
 
     return observed
 
 
-def _follow(watch: Watch, result: Any, step: int, began_s: float) -> None:  # noqa: ANN401 - torch's
+def _follow(watch: Watch, result: Any, step: int, began_s: float, place: object) -> None:  # noqa: ANN401 - torch's
     """Say what becomes of an upload; every rank hears of it, one tells."""
     recorder = watch.recorder
 
@@ -116,6 +164,7 @@ def _follow(watch: Watch, result: Any, step: int, began_s: float) -> None:  # no
             recorder.checkpoint_failed(step, describe(error), mode="async")
         elif recorder.identity.rank == 0:
             recorder.durable(step, mode="async", duration_s=recorder.monotonic() - began_s)
+            recorder.note_save(step, place)
 
     getattr(result, "upload_completion", result).add_done_callback(
         lambda future: recorder.guard.call(over, future)
@@ -139,5 +188,5 @@ def size_of(target: Any) -> int | None:  # noqa: ANN401 - a path or an open file
     """Bytes of what was written, None where nobody can say."""
     try:
         return os.stat(target if is_path(target) else target.fileno()).st_size  # noqa: PTH116 - or a descriptor
-    except (OSError, ValueError):
+    except (AttributeError, OSError, TypeError, ValueError):
         return None

@@ -26,6 +26,23 @@ def is_state(thing: object, depth: int = DEPTH) -> bool:
     return depth > 0 and any(is_state(part, depth - 1) for part in thing.values())
 
 
+def holds_optimizer(thing: object, depth: int = DEPTH) -> bool:
+    """True for the state of an optimizer, and for mappings and lists that hold one.
+
+    >>> holds_optimizer({"weights": {}, "optimizer_states": [{"state": {}, "param_groups": []}]})
+    True
+    >>> holds_optimizer(OrderedDict(weight=[1.0]))
+    False
+    """
+    if isinstance(thing, Mapping):
+        parts = list(thing.values())
+        if thing.keys() >= OPTIMIZER_KEYS:
+            return True
+    else:
+        parts = thing if isinstance(thing, list) else []
+    return depth > 0 and any(holds_optimizer(part, depth - 1) for part in parts)
+
+
 def is_module(thing: object) -> bool:
     """True for an `nn.Module`, by the calls that it offers."""
     kind = type(thing)

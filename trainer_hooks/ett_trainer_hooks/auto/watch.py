@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
 
-from ett_trainer_hooks.auto.passes import Passes
+from ett_trainer_hooks.auto.passes import Passes, nothing
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
 from ett_trainer_hooks.compiling import track_of_this_thread
 from ett_trainer_hooks.spans import PhaseSpan
-from ett_trainer_hooks.torch_private import gradient_version
+from ett_trainer_hooks.torch_private import tensor_version
 
 RANK_PID = "ETT_AUTO_RANK_PID"
 """Set in a rank for the processes that it starts, which are none."""
@@ -38,11 +38,12 @@ class Watch:
         self.inside = False
         """The thread that trains is inside a call that is told as a whole."""
         self.exit_status: object = None
-        self.passes = Passes(recorder, self.gradients)
+        self.passes = Passes(recorder, self.gradients, self.look_for_steps)
         self._environ = environ
         self._optimizers: list[weakref.ref[Any]] = []
         self._cycle: set[int] = set()
         self._batches = 0
+        self._changes: int | None = None
 
     @property
     def here(self) -> bool:
@@ -82,6 +83,24 @@ class Watch:
         """An optimizer stepped. Several ones of one batch are one step, one that repeats begins the next."""
         if not self.on or get_ident() != self.thread:
             return
+        self.passes.before = nothing
+        self._step(optimizer)
+
+    def look_for_steps(self) -> None:
+        """Count a step that no hook told of: a compiled one changes the parameters all the same."""
+        self.recorder.guard.call(self._look_for_steps)
+
+    def _look_for_steps(self) -> None:
+        optimizer = next((alive for seen in self._optimizers if (alive := seen()) is not None), None)
+        if optimizer is None:
+            return
+        parameters = optimizer.param_groups[0]["params"][:GRADIENTS_SEEN]
+        changes = sum(map(tensor_version, parameters))
+        before, self._changes = self._changes, changes
+        if before is not None and changes != before and self.recorder.has_compiled:
+            self._step(optimizer)
+
+    def _step(self, optimizer: Any) -> None:  # noqa: ANN401
         key, batches, cycle = id(optimizer), self.passes.batches, self._cycle
         if cycle and key not in cycle and batches == self._batches:
             if len(cycle) < CYCLE_LIMIT:
@@ -119,6 +138,8 @@ class Watch:
         """The interpreter ends: a success where nothing says otherwise."""
         if not self.on or not self.recorder.declared:
             return
+        self.passes.before()
+        self.recorder.settle()
         self.recorder.guard.call(self.passes.finish)
         if not self.recorder.failed and not self.exit_status:
             self.recorder.close("succeeded")
@@ -147,7 +168,7 @@ class Watch:
         for optimizer in (alive for seen in self._optimizers if (alive := seen()) is not None):
             for parameter in optimizer.param_groups[0]["params"][:GRADIENTS_SEEN]:
                 gradient = parameter.grad
-                marks.append(None if gradient is None else (id(gradient), gradient_version(gradient)))
+                marks.append(None if gradient is None else (id(gradient), tensor_version(gradient)))
         return marks
 
     @staticmethod
