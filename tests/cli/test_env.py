@@ -29,10 +29,10 @@ def printed(monkeypatch, capsys):
 
 def test_the_variables_name_the_job_and_keep_the_path(printed):
     """A name that no job may have is made one; blanks are quoted; the directory is absolute."""
-    variables = printed("--job-id", "a b", "--journal-dir", "/tmp/of job", PYTHONPATH="/one:/two")
+    variables = printed("--job-id", "a b", "--journal-dir", "/data/of job", PYTHONPATH="/one:/two")
     assert variables == {
         "ETT_JOB_ID": "a-b",
-        "ETT_JOURNAL_DIR": "/tmp/of job",
+        "ETT_JOURNAL_DIR": "/data/of job",
         "ETT_AUTO": "1",
         "PYTHONPATH": f"{SITE}:/one:/two",
     }
@@ -43,8 +43,8 @@ def test_the_variables_name_the_job_and_keep_the_path(printed):
 
 def test_without_observation_only_the_job_is_named(printed):
     """`--no-auto` leaves the path alone and says so to what is started below."""
-    assert printed("--job-id", "j", "--journal-dir", "/tmp/j", "--no-auto") == {
+    assert printed("--job-id", "j", "--journal-dir", "/data/j", "--no-auto") == {
         "ETT_JOB_ID": "j",
-        "ETT_JOURNAL_DIR": "/tmp/j",
+        "ETT_JOURNAL_DIR": "/data/j",
         "ETT_AUTO": "0",
     }
