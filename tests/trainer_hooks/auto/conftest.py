@@ -33,6 +33,15 @@ class Ran:
     def phases(self, rank: int = 0) -> list[str]:
         return [event.phase for event in self.of("phase_begin", rank)]
 
+    def seconds_in(self, phase: str, *, attempt: int, rank: int = 0) -> float:
+        """Seconds that a rank says it was in a phase, in one attempt."""
+        sign = {"phase_begin": -1, "phase_end": 1}
+        return sum(
+            sign[event.kind] * event.time
+            for event in [*self.of("phase_begin", rank), *self.of("phase_end", rank)]
+            if (event.phase, event.attempt) == (phase, attempt)
+        )
+
     @property
     def ranks(self) -> set[int]:
         return {event.rank for event in self.events}

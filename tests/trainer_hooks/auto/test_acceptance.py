@@ -74,8 +74,9 @@ def test_a_killed_rank_is_accounted_for_and_the_restart_continues_where_it_did(e
     until_noticed_s = 0.5
     assert killed["lost"] - 0.1 <= parts["unsaved_training"] <= killed["lost"] + until_noticed_s
     assert parts["training"] == about(killed["kept"] + clock["steps"])
-    assert parts["recover.process_group"] == about(clock["process_group"])
-    assert parts["recover.checkpoint_load"] == about(clock["load"])
+    assert ran.seconds_in("process_group", attempt=1) == about(clock["process_group"])
+    assert ran.seconds_in("checkpoint_load", attempt=1) == about(clock["load"])
+    assert {"recover.process_group", "recover.checkpoint_load", "recover.process_start"} <= parts.keys()
     assert ran.of("progress", 1)[-1].step == 32
     durable = [(event.step, event.mode) for event in ran.of("checkpoint_durable")]
     assert sorted(durable) == [(8, "sync"), (16, "async"), (24, "sync"), (32, "async")]
