@@ -140,16 +140,17 @@ def heard_by(stop, number, sender):
     stop.heard(number, sender)
 
 
-def test_what_the_scheduler_sends_to_every_process_is_not_sent_again():
-    """A second SIGTERM would break off the clean-up that torchrun begins at the first."""
+@pytest.mark.parametrize(
+    ("is_task", "sender", "is_passed_on"),
+    [(True, "slurmstepd", False), (False, "slurmstepd", True), (True, "kubelet", True)],
+)
+def test_what_the_scheduler_sends_to_every_process_is_not_sent_again(is_task, sender, is_passed_on):
+    """A second SIGTERM would break off the clean-up; in a batch script only the shell gets one."""
     sent = []
-    stop = Stop(lambda: 1e9, send=lambda *what: sent.append(what) or True)
-    heard_by(stop, signal.SIGTERM, Sender(12, 0, "slurmstepd"))
-    assert sent == []
+    stop = Stop(lambda: 1e9, is_task=is_task, send=lambda *what: sent.append(what) or True)
+    heard_by(stop, signal.SIGTERM, Sender(12, 0, sender))
+    assert sent == ([(4711, signal.SIGTERM)] if is_passed_on else [])
     assert stop.decided == ("preempted", 1e9)
-    other = Stop(lambda: 1e9, send=lambda *what: sent.append(what) or True)
-    heard_by(other, signal.SIGTERM, Sender(12, 0, "kubelet"))
-    assert sent == [(4711, signal.SIGTERM)]
 
 
 def test_a_signal_that_the_kernel_refuses_is_told_and_ends_nothing():

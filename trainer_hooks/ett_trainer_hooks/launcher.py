@@ -42,10 +42,12 @@ from ett_trainer_hooks.place import writable_place
 from ett_trainer_hooks.ranks import RankWatch
 from ett_trainer_hooks.restarts import RestartPolicy
 from ett_trainer_hooks.shipper import Shipper
+from ett_trainer_hooks.slurm import is_in_step
 from ett_trainer_hooks.stalls import StallSettings, watch_for_stalls
 from ett_trainer_hooks.stopping import Stop, listening, scheduled_end
 from ett_trainer_hooks.supervision import TAIL_BYTES, Supervision
 from ett_trainer_hooks.transport import exporter_address, poster
+from ett_trainer_hooks.values import Values
 
 LAST_OUTPUT_S = 5.0
 UNANSWERED_WAIT_S = 0.05
@@ -160,7 +162,13 @@ def launch(  # noqa: PLR0913 - the world is injected
     say(f"job {identity.job_id}, events in {place}")
     sinks = (out or stream_sink(sys.stdout.buffer), err or stream_sink(sys.stderr.buffer))
     clock = Clock()
-    stop = Stop(clock.now, grace_s=settings.grace_s, ends_at=scheduled_end(environ), say=say)
+    stop = Stop(
+        clock.now,
+        grace_s=settings.grace_s,
+        ends_at=scheduled_end(environ),
+        is_task=is_in_step(Values(environ)),
+        say=say,
+    )
     # Listening comes before any thread begins: a thread inherits which signals it leaves to others.
     with adopting_orphans() as adopted, listening(stop):
         path = journal_path(place, identity.writer, os.getpid())

@@ -121,6 +121,15 @@ def _srun_step(values: Values) -> int | None:
     return step if step is not None and step < FIRST_SPECIAL_STEP else None
 
 
+def is_in_step(values: Values) -> bool:
+    """Whether `srun` started this process, so that it gets the signals that all of the step get.
+
+    >>> is_in_step(Values({"SLURM_STEP_ID": "0"})), is_in_step(Values({"SLURM_JOB_ID": "7"}))
+    (True, False)
+    """
+    return _srun_step(values) is not None
+
+
 def has_other_launcher(values: Values) -> bool:
     """Whether a launcher stands between Slurm and this process: their local ranks differ."""
     local, own = values.number("SLURM_LOCALID"), values.number("LOCAL_RANK")

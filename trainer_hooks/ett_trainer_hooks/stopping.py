@@ -34,7 +34,7 @@ ONE_PRESS_S = 0.5
 """What comes within this after a stop is the same stop: some senders signal a process and its group."""
 TIME_LIMIT_SLACK_S = 5.0
 SENDS_TO_ALL = ("slurmstepd",)
-"""Programs that send a signal to every process of a job, not to the launcher alone."""
+"""Programs that send a signal to every process of a step, and to the shell alone of a batch script."""
 
 
 class Sender(msgspec.Struct, frozen=True):
@@ -56,15 +56,17 @@ class Stop:
     """What the launcher was told by signals; it is passed on, and the first stop is remembered.
 
     From the first stop on the command has `grace_s` seconds; a second stop ends it at once.
-    `ends_at` is the Unix time at which the scheduler ends the job, where that is known.
+    `ends_at` is the Unix time at which the scheduler ends the job, where that is known. As a task of
+    a Slurm step (`is_task`) the launcher gets what all processes of the step get.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the world is injected
         self,
         now: Callable[[], float],
         *,
         grace_s: float = 30.0,
         ends_at: float | None = None,
+        is_task: bool = False,
         say: Callable[[str], object] = lambda _: None,
         send: Callable[[int, int], bool] | None = None,
     ) -> None:
@@ -77,6 +79,7 @@ class Stop:
         self._now = now
         self._grace_s = grace_s
         self._ends_at = ends_at
+        self._is_task = is_task
         self._say = say
         self._send = send or signal_group
         self._group: int | None = None
@@ -128,7 +131,7 @@ class Stop:
     def _pass_on(self, number: int, sender: Sender | None) -> None:
         if self._group is None:
             self._early.append(number)
-        elif sender is not None and sender.name in SENDS_TO_ALL:
+        elif self._is_task and sender is not None and sender.name in SENDS_TO_ALL:
             return
         elif number in WARNINGS:
             warn(self._group, number)
