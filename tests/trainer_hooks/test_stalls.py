@@ -10,6 +10,7 @@ import pytest
 from ett_core.events import (
     AttemptEnd,
     CheckpointDurable,
+    Counters,
     FirstBatch,
     Heartbeat,
     PhaseBegin,
@@ -20,7 +21,7 @@ from ett_core.events import (
 )
 from ett_trainer_hooks.parts import part_path
 from ett_trainer_hooks.procfs import Process
-from ett_trainer_hooks.rank_progress import RankProgress, StallLimits
+from ett_trainer_hooks.rank_progress import BATCHES_SEEN, RankProgress, StallLimits
 from ett_trainer_hooks.ranks import RankProcess
 from ett_trainer_hooks.stalls import StallSettings, StallWatch
 
@@ -190,6 +191,20 @@ def test_heartbeats_and_news_from_beside_the_loop_are_no_progress(world):
         w.pass_time(10)
         w.say(event(Heartbeat), event(CheckpointDurable, step=number, mode="async"),
               event(PhaseBegin, phase="upload", track="side"))  # fmt: skip
+    assert len(w.texts("stall")) == 1
+
+
+def test_batches_of_a_pass_without_steps_are_progress_while_they_become_more(world):
+    """Automatic observation knows an evaluation only when it is over."""
+    w = world()
+    w.say(steps())
+    for batches in range(10, 20):
+        w.pass_time(60)
+        w.say(event(Counters, values={BATCHES_SEEN: float(batches)}))
+    assert w.told == []
+    for _ in range(6):
+        w.pass_time(60)
+        w.say(event(Counters, values={BATCHES_SEEN: 19.0, "other": 7.0}))
     assert len(w.texts("stall")) == 1
 
 

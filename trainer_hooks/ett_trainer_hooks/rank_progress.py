@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ett_core.events import AnyEvent, AttemptEnd, FirstBatch, PhaseBegin, PhaseEnd, Progress
+from ett_core.events import AnyEvent, AttemptEnd, Counters, FirstBatch, PhaseBegin, PhaseEnd, Progress
 
 Action: TypeAlias = Literal["none", "dump", "kill"]
 
 MAIN_TRACK = "main"
+BATCHES_SEEN = "hooks.batches_seen"
+"""A counter by which automatic observation shows that a pass without steps (an evaluation) goes on."""
 ACTIONS: tuple[Action, ...] = ("none", "dump", "kill")
 STEPS_LONG = 10.0
 """A step that takes this many times its usual length is no usual step."""
@@ -63,6 +65,7 @@ class RankProgress:
         """The last step that it reported, None before the first."""
         self._open: dict[str, list[str]] = {}
         self._first_batch = False
+        self._batches = 0.0
         self._step_s: deque[float] = deque(maxlen=REPORTS_KEPT)
         self._gaps_s: deque[float] = deque(maxlen=REPORTS_KEPT)
         self._reported_at: float | None = None
@@ -114,12 +117,11 @@ class RankProgress:
             case Progress():
                 self._take_report(event)
                 return event.steps > 0
-            case PhaseBegin():
-                self._open.setdefault(event.track, []).append(event.phase)
+            case PhaseBegin() | PhaseEnd():
+                self._take_phase(event)
                 return self._counts(event.track)
-            case PhaseEnd():
-                _close(self._open.get(event.track, []), event.phase)
-                return self._counts(event.track)
+            case Counters():
+                return self._goes_on(event.values.get(BATCHES_SEEN, 0.0))
             case FirstBatch():
                 self._first_batch = True
                 return True
@@ -128,6 +130,17 @@ class RankProgress:
                 return True
             case _:
                 return False
+
+    def _take_phase(self, event: PhaseBegin | PhaseEnd) -> None:
+        phases = self._open.setdefault(event.track, [])
+        if isinstance(event, PhaseBegin):
+            phases.append(event.phase)
+        else:
+            _close(phases, event.phase)
+
+    def _goes_on(self, batches: float) -> bool:
+        more, self._batches = batches > self._batches, max(batches, self._batches)
+        return more
 
     def _counts(self, track: str) -> bool:
         """Work beside the main track is progress at the start, where it is what all wait for."""

@@ -9,8 +9,10 @@ import pkgutil
 import pytest
 
 import ett_trainer_hooks.auto
+from ett_trainer_hooks.auto.passes import Passes
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
 from ett_trainer_hooks.auto.watch import Watch, steps_before
+from ett_trainer_hooks.rank_progress import BATCHES_SEEN
 
 NAMES = [
     each.name for each in pkgutil.iter_modules(ett_trainer_hooks.auto.__path__) if each.name != "__main__"
@@ -45,3 +47,24 @@ def test_several_optimizers_of_a_batch_are_one_step(order, steps):
 def test_the_optimizers_own_count_tells_where_training_resumed(count, before):
     """No count, or a fresh one, tells nothing."""
     assert steps_before(Optimizer(count)) == before
+
+
+class Loader:
+    """An iterator of a loader, to which a pass is tied."""
+
+
+def test_a_long_pass_without_steps_shows_that_it_goes_on(monkeypatch):
+    """Once a minute, with the batches so far; a pass that brings steps needs no such sign."""
+    recorder = AutomaticRecorder()
+    told = []
+    monkeypatch.setattr(recorder, "counters", told.append)
+    passes = Passes(recorder, gradients=lambda: None)
+    recorder.loop_began(0.0, None, None)
+    training, evaluation = Loader(), Loader()
+    for second in range(0, 200, 10):
+        passes.delivered(training, second, second)
+        recorder.step_seen(0.0)
+    assert told == []
+    for second in range(200, 400, 10):
+        passes.delivered(evaluation, second, second)
+    assert told == [{BATCHES_SEEN: batches} for batches in (25.0, 31.0, 37.0)]

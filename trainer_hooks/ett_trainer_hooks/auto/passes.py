@@ -11,9 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
+from ett_trainer_hooks.rank_progress import BATCHES_SEEN
 
 KEY = "_ett_pass"
 TWO = 2
+SIGN_EVERY_S = 60.0
+"""A pass without steps, which may be a long evaluation, gives a sign of its progress this often."""
 
 
 def nothing() -> None:
@@ -55,6 +58,7 @@ class Passes:
         self._recorder = recorder
         self._gradients = gradients
         self._current: Pass | None = None
+        self._sign_due_s = 0.0
 
     @property
     def current(self) -> Pass | None:
@@ -75,6 +79,8 @@ class Passes:
         self.batches += 1
         now.batches += 1
         now.last_s = now_s
+        if now_s >= self._sign_due_s:
+            self._give_sign(now, now_s)
         if now.batches == 1:
             now.first_s = now_s
             if not self._recorder.begun:
@@ -101,6 +107,12 @@ class Passes:
         fresh = Pass(asked_s, recorder.step, recorder.away_s, self._gradients())
         iterator.__dict__[KEY] = fresh
         return fresh
+
+    def _give_sign(self, now: Pass, now_s: float) -> None:
+        """Say how many batches came so far, where no report of steps does; whoever watches sees progress."""
+        self._sign_due_s = now_s + SIGN_EVERY_S
+        if self._recorder.begun and self._recorder.step == now.step and now.batches >= TWO:
+            self._recorder.counters({BATCHES_SEEN: float(self.batches)})
 
     def _waited(self, which: Pass, seconds: float) -> None:
         which.wait_s += seconds
