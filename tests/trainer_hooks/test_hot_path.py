@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 import tracemalloc
 from collections import Counter
@@ -77,6 +78,36 @@ def test_a_step_calls_the_clock_twice_and_nothing_else_of_the_system(recorder):
     del calls["next", "builtins"], calls["setprofile", "sys"]
     assert set(calls) <= {("monotonic", "time"), ("frexp", "math")}
     assert calls["monotonic", "time"] == 2000
+
+
+def test_a_report_in_the_loop_waits_for_no_disk(tmp_path):
+    """Only the first one and the last one are on their way to the disk when their call returns."""
+    hanging = threading.Event()
+    writes = []
+
+    def write(descriptor, data):
+        writes.append(data)
+        if len(writes) == 3:
+            hanging.wait(60.0)
+        return os.write(descriptor, data)
+
+    identity, clock = Identity(job_id="job", writer="w"), Clock()
+    journal = Journal(tmp_path / "w-1.jsonl", identity, clock=clock, write=write)
+    flushes, flush = [], journal.flush
+    journal.flush = lambda timeout_s: flushes.append(timeout_s) or flush(timeout_s)
+    recorder = Recorder(identity=identity, journal=journal, clock=clock, report_every_s=1e-9)
+    batches = recorder.batches(range(1000))
+    next(batches), next(batches)
+    assert len(flushes) == 2
+    for _ in range(500):
+        next(batches)
+    assert len(flushes) == 2
+    assert recorder.step == 501
+    hanging.set()
+    for _ in batches:
+        pass
+    assert len(flushes) == 3
+    journal.close()
 
 
 def test_memory_is_flat(recorder):

@@ -419,7 +419,7 @@ class Recorder(FactRecorder):
             self._meter.drop()
             if (error := exit_in_flight()) is not None:
                 self.note_exit(error.code)
-        self._report()
+        self._report(urgent=True)
 
     def _amount(self, name: str, value: object) -> float:
         """What a program says is an amount; 0, with one warning, where it is none that a report can hold."""
@@ -437,20 +437,23 @@ class Recorder(FactRecorder):
         self._emit(events.FirstBatch, at=self._clock.wall_at(now_s), urgent=True, step=self._resumed_step)
 
     @hook
-    def _report(self) -> None:
-        """Report the steps since the last report, as of the end of the last of them."""
+    def _report(self, *, urgent: bool = False) -> None:
+        """Report the steps since the last report, as of the end of the last of them.
+
+        Nobody waits for the reports between the first and that at the end of the loop.
+        """
         now_s = self._clock.monotonic()
         tally = self._meter.take(now_s)
         if tally is None:
             return
-        self._due_s = now_s + self._every_s
+        is_first, self._due_s = self._due_s == -math.inf, now_s + self._every_s
         seconds = events.StepSeconds(
             count=tally.steps, sum=tally.sum_s, max=tally.max_s, buckets=tally.buckets
         )
         self._emit(
             events.Progress,
             at=self._clock.wall_at(tally.done_s),
-            urgent=True,
+            urgent=urgent or is_first,
             step=tally.step,
             steps=tally.steps,
             samples=tally.samples,
