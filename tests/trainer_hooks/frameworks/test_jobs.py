@@ -6,6 +6,7 @@ A sample of the frameworks by default, with ETT_FULL=1 in the environment each o
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -105,6 +106,17 @@ def test_a_job_that_was_killed_resumes_and_tells_what_was_lost(job, framework):
     assert account.components["unsaved_training"] > 0
     assert account.components["training"] > 0
     assert account.components["recover.process_start"] > 0
+
+
+@pytest.mark.service("lightning")
+def test_lightning_stops_on_sigterm_as_it_does_alone(job):
+    """It finishes the batch and exits with 0; the signal is told when it comes, the end as preempted."""
+    stopped = job.run(sys.executable, KILLED, "20:SIGTERM", str(EXAMPLES / "lightning/train.py"))
+    assert stopped.returncode == 0, stopped.stderr
+    assert [event.signal for event in job.events("failure", rank=0)] == [signal.SIGTERM]
+    assert job.events("progress", rank=0)[-1].step == 20
+    assert [event.status for event in job.events("attempt_end", rank=0)] == ["preempted"]
+    assert len(job.account().failures) == 1
 
 
 @pytest.mark.parametrize("framework", samples("lightning", of=FRAMEWORKS))

@@ -1,4 +1,7 @@
-"""Runs a program, and kills this process as SIGKILL does after so many steps of its optimizer."""
+"""Runs a program, and sends this process a signal (SIGKILL) after so many steps of its optimizer.
+
+killed.py STEPS[:SIGNAL] PROGRAM ...
+"""
 
 import os
 import runpy
@@ -7,14 +10,15 @@ import sys
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-left = int(sys.argv[1])
+steps, _, name = sys.argv[1].partition(":")
+left = int(steps)
 
 
 def count(*_):
     global left  # noqa: PLW0603 - of this small program
     left -= 1
     if not left:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), getattr(signal, name or "SIGKILL"))
 
 
 register_optimizer_step_post_hook(count)
