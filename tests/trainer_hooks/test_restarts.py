@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ett_trainer_hooks.restarts import Ending, causes_of
+
 ETT = str(Path(sys.executable).with_name("ett"))
 
 FAILS_TWICE = """
@@ -80,21 +82,32 @@ def test_restarts_are_bounded(ran, tmp_path):
 
 @pytest.mark.parametrize(
     ("end", "cause", "restarts"),
-    [
-        ("os._exit(75)", "75", 2),
-        ("os._exit(3)", "75", 0),
-        ("os._exit(3)", "oom,crashed,3", 2),
-        ("os.abort()", "crashed", 2),
-        ("os.kill(os.getpid(), 9)", "SIGKILL", 2),
-        ("os.kill(os.getpid(), 9)", "preempted", 0),
-        ("os.kill(os.getpid(), 15)", "preempted", 2),
-    ],
+    [("os._exit(75)", "75", 2), ("os._exit(3)", "75", 0), ("os.kill(os.getpid(), 9)", "oom,SIGKILL", 2)],
 )
 def test_only_the_causes_that_were_named_are_restarted_for(ran, tmp_path, end, cause, restarts):
     program = FAILS_TWICE.format(end=end)
     options = ("--max-restarts", "9", "--restart-on", cause, *NOW)
     _, _, _, events = ran(program, *options, arguments=[str(tmp_path / "n")])
     assert len([event for event in of(events, "attempt_start") if event.rank == -1]) == restarts + 1
+
+
+@pytest.mark.parametrize(
+    ("ending", "causes"),
+    [
+        (Ending(status=0, ranks=(-9,), oom_kills=1), set()),
+        (Ending(status=3), {"failed", "3"}),
+        (Ending(status=-9), {"failed", "killed", "SIGKILL"}),
+        (Ending(status=-9, oom_kills=1), {"failed", "killed", "SIGKILL", "oom"}),
+        (Ending(status=1, ranks=(-11, -15)), {"failed", "1", "crashed", "SIGSEGV"}),
+        (Ending(status=1, ranks=(75, 0)), {"failed", "1", "75"}),
+        (Ending(status=134), {"failed", "134", "crashed", "SIGABRT"}),
+        (Ending(status=-15), {"failed", "preempted", "SIGTERM"}),
+        (Ending(status=255), {"failed", "255"}),
+    ],
+)
+def test_every_cause_that_is_true_of_an_end_counts(ending, causes):
+    """That of the command and those of its ranks; SIGTERM to a rank is the clean-up of torchrun."""
+    assert causes_of(ending) == causes
 
 
 def test_the_first_attempt_number_is_that_of_the_scheduler(ran, tmp_path):

@@ -33,7 +33,7 @@ from ett_trainer_hooks.ranks import (
 from ett_trainer_hooks.tails import shortened
 
 EVIDENCE_PER_ATTEMPT = 50
-"""Lines of output, and of the kernel, that are told of one attempt."""
+"""Findings in each stream of output, and lines of the kernel, that are told of one attempt."""
 TAIL_PARTS_PER_ATTEMPT = 16
 TAIL_BYTES = {"stdout": 16 << 10, "stderr": 48 << 10}
 """What is kept of the last output of a rank, by stream: 64 KiB together."""
@@ -232,7 +232,7 @@ class Supervision:
             if event is not None and event.state == "FAILED":
                 self._take_agent_event(event)
         for text in heard.findings:
-            if self._may_tell("output", EVIDENCE_PER_ATTEMPT):
+            if self._may_tell(listener.name, EVIDENCE_PER_ATTEMPT):
                 self.fact(listener.name, shortened(text, TEXT_LIMIT))
 
     def _take_agent_event(self, event: AgentEvent) -> None:
