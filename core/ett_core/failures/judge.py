@@ -68,9 +68,17 @@ def judge(sightings: Sequence[Sighting]) -> Diagnosis:
         or _earliest([s for s in seen if s.role == TEARDOWN])
     )
     if chosen is not None:
-        return _diagnosis(chosen, seen)
+        return _diagnosis(_sent_by_somebody(chosen, seen), seen)
     hints = [s for s in seen if s.role == CONTEXT and s.failure_class == "hang"]
     return _diagnosis(hints[0], seen) if hints else _nothing_ended(seen)
+
+
+def _sent_by_somebody(chosen: Sighting, seen: Sequence[Sighting]) -> Sighting:
+    """Where the kernel says that it ended nothing for want of memory, a bare SIGKILL came from somebody."""
+    denied = any(s.role == CONTEXT and s.failure_class == "host_oom" for s in seen)
+    if denied and chosen.weak and chosen.failure_class == "host_oom":
+        return msgspec.structs.replace(chosen, failure_class="external_stop")
+    return chosen
 
 
 def _root(seen: Sequence[Sighting]) -> Sighting | None:

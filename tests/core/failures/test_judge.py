@@ -55,6 +55,15 @@ def test_a_kill_with_a_kernel_line_is_certain():
     assert (found.failure_class, found.confidence) == ("host_oom", "certain")
 
 
+def test_a_kill_that_the_kernel_did_not_do_came_from_somebody():
+    rank = seen("failed (exitcode: -9) local_rank: 1 (pid: 1168) of binary: python")
+    denied = seen(
+        "memory cgroup: the kernel's oom-killer ended no process of this job's cgroup", source="kernel"
+    )
+    found = judge([*rank, *denied])
+    assert (found.failure_class, found.domain, found.confidence) == ("external_stop", "unknown", "likely")
+
+
 def test_sigterm_alone_proves_nothing():
     found = judge(seen("W1129 10:00:00.0 1 api.py:719] Received 15 death signal, shutting down workers"))
     assert (found.failure_class, found.domain) == ("external_stop", "unknown")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from ett_core.failures.rule import CASCADE, WARNING, Rule
+from ett_core.failures.rule import CASCADE, CONTEXT, WARNING, Rule
 
 HOST = (
+    Rule(
+        failure_class="host_oom",
+        role=CONTEXT,
+        needles=("oom-killer ended no process",),
+        example="memory cgroup: the kernel's oom-killer ended no process of this job's cgroup",
+        counter_example="memory cgroup out of memory: the kernel's oom-killer ended 1 process of this job's cgroup",
+    ),
     Rule(
         failure_class="host_oom",
         needles=(
