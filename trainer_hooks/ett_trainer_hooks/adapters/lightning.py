@@ -1,30 +1,27 @@
 """Lightning tells where its time goes: `Trainer(callbacks=[ETTCallback()])`.
 
 Works with `lightning` and with `pytorch_lightning`. Every hook runs on the thread that trains, in
-each rank; an `AsyncCheckpointIO` calls in from its own thread. The recorder is asked for when a
-trainer is set up, which is when Lightning knows the rank of the process. No hook raises, and after
-`teardown` the trainer is as it was.
+each rank. The recorder is asked for when a trainer is set up, which is when Lightning knows the
+rank of the process. No hook raises, and after `teardown` the trainer is as it was.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
-from threading import get_ident
 from typing import Any, TypeAlias
 
+from ett_trainer_hooks.adapters.lightning_run import Run
 from ett_trainer_hooks.adapters.process import THIS_PROCESS, Process
-from ett_trainer_hooks.adapters.seams import Function, Seams
-from ett_trainer_hooks.adapters.sizes import bytes_of
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.recorder import Recorder
-from ett_trainer_hooks.spans import describe
 
 Theirs: TypeAlias = Any
 """An object of Lightning or of the program: what is read of it is public."""
+
+PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
 
 def _callback_class() -> Theirs:
@@ -38,13 +35,6 @@ def _callback_class() -> Theirs:
         if find_spec(name.partition(".")[0]) is not None:
             return import_module(name).Callback
     raise ImportError("ETTCallback for Lightning needs lightning or pytorch_lightning: pip install lightning")
-
-
-PACKAGES = ("lightning.pytorch", "pytorch_lightning")
-FETCH = "train_dataloader_next"
-"""How Lightning's profilers call the wait for a batch."""
-READING = ("load_checkpoint", "load_model_state_dict", "load_optimizer_state_dict")
-TUNING = ("lr_find", "scale_batch_size")
 
 
 class ETTCallback(_callback_class()):  # type: ignore[misc]
@@ -67,7 +57,7 @@ class ETTCallback(_callback_class()):  # type: ignore[misc]
         self.guard = Guard()
         self._samples = samples
         self._process = process
-        self._run: _Run | None = None
+        self._run: Run | None = None
         if recorder is not None:
             process.adopt(recorder)
 
@@ -85,7 +75,7 @@ class ETTCallback(_callback_class()):  # type: ignore[misc]
         if self._run is not None:
             self._run.over()
         recorder = self._process.recorder(trainer.global_rank, trainer.world_size)
-        self._run = _Run(trainer, recorder, self._process, self._samples) if recorder.active else None
+        self._run = Run(trainer, recorder, self._process, self._samples) if recorder.active else None
         if self._run is not None:
             self._process.training()
             if stage == "fit":
@@ -209,159 +199,3 @@ class ETTCallback(_callback_class()):  # type: ignore[misc]
     def _leave(self, name: str) -> None:
         if self._run is not None:
             self._process.stages.leave(name)
-
-
-class _Run:
-    """One call of fit, validate, test or predict, seen from the trainer that runs it."""
-
-    def __init__(
-        self,
-        trainer: Theirs,
-        recorder: Recorder,
-        process: Process,
-        samples: float | Callable[[Theirs], float],
-    ) -> None:
-        self.recorder = recorder
-        self.trained = False
-        self._trainer = trainer
-        self._stages = process.stages
-        self._count = samples if callable(samples) else lambda _: samples
-        self._thread = get_ident()
-        self._began = False
-        self._tuning = False
-        self._samples = 0.0
-        self._wait_s = 0.0
-        self._asked_s: float | None = None
-        self._seams = Seams()
-        recorder.guard.call(self._place)
-
-    def over(self) -> None:
-        """Leave the trainer as it was."""
-        self._seams.restore()
-
-    def waiting(self) -> None:
-        """The next batch is waited for from now on."""
-        if self._asked_s is None and not self._tuning:
-            self._asked_s = self.recorder.monotonic()
-
-    def batch_began(self, batch: Theirs) -> None:
-        """A batch is there; the first one of a fit begins its loop."""
-        if not self._began:
-            self._began = True
-            self._stages.leave_all()
-            self.recorder.first_batch()
-            self._wait_s = 0.0
-        self._samples += float(self._count(batch))
-
-    def batch_ended(self) -> None:
-        """Steps are those that the trainer counts, which its checkpoints are numbered by."""
-        steps = self._trainer.global_step - self.recorder.step
-        for _ in range(steps):
-            self.recorder.step_done(self._samples, self._wait_s)
-            self._samples = self._wait_s = 0.0
-
-    def _place(self) -> None:
-        trainer, seams = self._trainer, self._seams
-        seams.around(trainer, "save_checkpoint", self._saving)
-        for name in READING:
-            seams.around(trainer.strategy, name, self._reading)
-        for callback in trainer.callbacks:
-            for name in TUNING:
-                seams.around(callback, name, self._tuned)
-        seams.around(trainer.profiler, "start", self._fetching)
-        seams.around(trainer.profiler, "stop", self._fetched)
-        if self._is_asynchronous():
-            seams.around(
-                type(trainer.strategy.checkpoint_io.checkpoint_io), "save_checkpoint", self._uploading
-            )
-
-    def _is_asynchronous(self) -> bool:
-        plugin = self._trainer.strategy.checkpoint_io
-        return any(kind.__name__ == "AsyncCheckpointIO" for kind in type(plugin).__mro__)
-
-    def _saving(self, save: Function) -> Function:
-        """`Trainer.save_checkpoint`, which every checkpoint goes through, on all ranks together."""
-
-        @wraps(save)
-        def saved(filepath: Theirs, *args: Theirs, **kwargs: Theirs) -> Theirs:
-            if self._tuning:
-                return save(filepath, *args, **kwargs)
-            recorder = self.recorder
-            mode = "async" if recorder.guard.call(self._is_asynchronous) else "sync"
-            with recorder.checkpoint(self._trainer.global_step, mode) as span:
-                result = save(filepath, *args, **kwargs)
-                if mode == "sync" and recorder.identity.rank == 0:
-                    span.bytes = bytes_of(filepath)
-            weights_only = kwargs.get("weights_only", args[0] if args else None)
-            if mode == "sync" and not weights_only and recorder.identity.rank == 0:
-                recorder.durable(span.saved_step, bytes=span.bytes, duration_s=span.blocking_s)
-            return result
-
-        return saved
-
-    def _uploading(self, save: Function) -> Function:
-        """The write of an asynchronous save, in a thread of its own."""
-
-        @wraps(save)
-        def uploaded(
-            plugin: Theirs, checkpoint: Theirs, path: Theirs, *args: Theirs, **kwargs: Theirs
-        ) -> Theirs:
-            if get_ident() == self._thread:
-                return save(plugin, checkpoint, path, *args, **kwargs)
-            recorder = self.recorder
-            began_s = recorder.monotonic()
-            try:
-                result = save(plugin, checkpoint, path, *args, **kwargs)
-            except BaseException as error:
-                recorder.checkpoint_failed(checkpoint["global_step"], describe(error), mode="async")
-                raise
-            if "optimizer_states" in checkpoint:
-                took_s = recorder.monotonic() - began_s
-                step = checkpoint["global_step"]
-                recorder.durable(step, mode="async", bytes=bytes_of(path), duration_s=took_s)
-            return result
-
-        return uploaded
-
-    def _reading(self, read: Function) -> Function:
-        @wraps(read)
-        def loaded(*args: Theirs, **kwargs: Theirs) -> Theirs:
-            if self._tuning:
-                return read(*args, **kwargs)
-            with self.recorder.phase("checkpoint_load"):
-                return read(*args, **kwargs)
-
-        return loaded
-
-    def _tuned(self, tune: Function) -> Function:
-        """The search for a batch size or a learning rate: trial steps, whose state is thrown away."""
-
-        @wraps(tune)
-        def searched(*args: Theirs, **kwargs: Theirs) -> Theirs:
-            before, self._tuning = self._tuning, True
-            try:
-                with self.recorder.phase("tuning"):
-                    return tune(*args, **kwargs)
-            finally:
-                self._tuning = before
-
-        return searched
-
-    def _fetching(self, start: Function) -> Function:
-        @wraps(start)
-        def started(action_name: str) -> Theirs:
-            if str(action_name).endswith(FETCH):
-                self.waiting()
-            return start(action_name)
-
-        return started
-
-    def _fetched(self, stop: Function) -> Function:
-        @wraps(stop)
-        def stopped(action_name: str) -> Theirs:
-            if str(action_name).endswith(FETCH) and self._asked_s is not None:
-                self._wait_s += self.recorder.monotonic() - self._asked_s
-                self._asked_s = None
-            return stop(action_name)
-
-        return stopped
