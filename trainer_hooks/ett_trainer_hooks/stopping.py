@@ -116,9 +116,11 @@ class Stop:
         if self.decided is None:
             self.decided = (self._status(status), self._now())
             self.asked.set()
+            went_to_all = self._reaches_all(sender)
             self._pass_on(number, sender)
             self.notes.append(f"the launcher was told to stop: {words}; the job ends as {self.decided[0]}")
-            self._say(f"{words}: passed on; the command has {self._grace_s:g} s to end")
+            how = "sent to every process of the step" if went_to_all else "passed on"
+            self._say(f"{words}: {how}; the command has {self._grace_s:g} s to end")
         elif self._now() - self.decided[1] >= ONE_PRESS_S:
             self._at_once = True
             self.notes.append(f"the launcher was told again to stop: {words}; the command is ended at once")
@@ -128,10 +130,14 @@ class Stop:
         at_limit = self._ends_at is not None and self._now() >= self._ends_at - TIME_LIMIT_SLACK_S
         return "timed_out" if at_limit and usual == "preempted" else usual
 
+    def _reaches_all(self, sender: Sender | None) -> bool:
+        """The sender signals the processes of the command itself."""
+        return self._is_task and sender is not None and sender.name in SENDS_TO_ALL
+
     def _pass_on(self, number: int, sender: Sender | None) -> None:
         if self._group is None:
             self._early.append(number)
-        elif self._is_task and sender is not None and sender.name in SENDS_TO_ALL:
+        elif self._reaches_all(sender):
             return
         elif number in WARNINGS:
             warn(self._group, number)
