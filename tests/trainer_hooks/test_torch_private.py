@@ -185,6 +185,20 @@ def test_a_torch_that_only_has_the_old_callbacks_is_followed_by_them():
     assert len(starts) == 1
 
 
+class Uncounted:
+    """A tensor made in inference mode, which refuses to tell its version."""
+
+    @property
+    def _version(self):
+        raise RuntimeError("inference tensors do not track version counter")
+
+
+def test_a_tensor_that_refuses_to_tell_its_version_has_none():
+    """No fault comes of it."""
+    assert torch_private.tensor_version(Uncounted()) == 0
+    assert torch_private.tensor_version(SimpleNamespace(_version=3)) == 3
+
+
 def test_answers_are_added_up_by_cache_and_requests_told_apart():
     """Counters of the bundles and the profile of sizes; remote requests beside the local answers."""
     utils = ModuleType("torch._dynamo.utils")

@@ -286,7 +286,10 @@ def iterator_class(modules: Modules = sys.modules) -> Any:  # noqa: ANN401 - of 
 
 def tensor_version(tensor: object) -> int:
     """A number that grows with every change in place of a tensor; 0 where nobody counts."""
-    return int(field(tensor, "_version", 0))
+    try:
+        return int(field(tensor, "_version", 0))
+    except RuntimeError:  # a tensor made for inference only
+        return 0
 
 
 def _stat(stats: object, kind: str) -> tuple[int, int, int] | None:
