@@ -22,6 +22,10 @@ from ett_trainer_hooks.follow import Lines, Tail
         "GET /x?access_token=hunter2hunter2&page=1",
         "using ghp_hunter2hunter2",
         "aws_secret_access_key = hunter2hunter2",
+        "AccountKey=hunter2hunter2==;EndpointSuffix=core.windows.net",
+        "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJodW50ZXIyaHVudGVyMiJ9.hunter2hunter2_x",
+        "key AIzahunter2hunter2hunter2",
+        "x" * 200 + "_TOKEN_FILE_2: 'hunter2hunter2'",
     ],
 )
 def test_a_secret_does_not_leave_the_node(text):

@@ -20,13 +20,19 @@ _SECRETS = (
     (re.compile(r"(?i)\b(bearer\s{1,9})[A-Za-z0-9._~+/=-]{8,}"), r"\1***"),
     (
         re.compile(
-            r"(?i)\b([\w-]{0,64}(?:token|password|passwd|secret|api[_-]?key|access[_-]?key|credential)(?!s\b)"
+            r"(?i)((?:token|password|passwd|secret|(?:api|access|account|private)[_-]?key|credential)(?!s\b)"
             r"[\w-]{0,64}[\"']?\s{0,9}[:=]\s{0,9}[\"']?)[^\s\"',;&]+"
         ),
         r"\1***",
     ),
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]{0,256}:)[^\s/@]{1,1024}@"), r"\1***@"),
-    (re.compile(r"\b(?:hf_|ghp_|gho_|github_pat_|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{12,}"), "***"),
+    (
+        re.compile(
+            r"\b(?:hf_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|xox[abp]-|AKIA|ASIA|AIza)[A-Za-z0-9_-]{12,}"
+        ),
+        "***",
+    ),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*)?"), "***"),
     (re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[A-Za-z0-9+/=\s]*"), r"\1 *** "),
 )
 """Every repetition is bounded or cannot begin twice in one place, so that hostile text takes linear time."""
