@@ -28,12 +28,9 @@ QUIET = replace(
     preemptions=0.0,
 )
 AMBIGUOUS = {
-    "collective_timeout": "a watchdog ends its process by SIGABRT, which looks like a crash of its own",
-    "compile_slow": "the same",
-    "checkpoint_stall": "the same",
-    "hang": "whoever kills a hanging rank by SIGKILL looks like the oom-killer",
+    "compile_slow": "a wait that ends in a time-out, with no moment at which the compilation began",
+    "checkpoint_stall": "the same, of a save",
     "node_failure": "the only node of a job takes its evidence with it",
-    "data_corrupt": "said in words that are told from no other failure",
 }
 
 

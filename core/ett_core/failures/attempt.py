@@ -62,7 +62,9 @@ def _of_facts(failure: FailureAccount) -> Iterator[Sighting]:
     if ending is not None:
         text = f"signal {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
         yield msgspec.structs.replace(
-            _fact(failure, f"ended with {text}", ending.failure_class, weak=True), role=ending.role
+            _fact(failure, f"ended with {text}", ending.failure_class, weak=True),
+            role=ending.role,
+            by_abort=ending.by_abort,
         )
 
 

@@ -19,11 +19,15 @@ FROM_SHELL = 128
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """What an exit code suggests. `told` is False where it suggests nothing."""
+    """What an exit code suggests. `told` is False where it suggests nothing.
+
+    `by_abort`: the process ended itself, as it does after an error that it has met elsewhere.
+    """
 
     failure_class: str
     role: str
     told: bool = True
+    by_abort: bool = False
 
 
 _BY_SIGNAL = {
@@ -32,7 +36,7 @@ _BY_SIGNAL = {
     "SIGILL": Ending("native_crash", ROOT),
     "SIGFPE": Ending("native_crash", ROOT),
     "SIGBUS": Ending("native_crash", ROOT),
-    "SIGABRT": Ending("native_crash", ROOT),
+    "SIGABRT": Ending("native_crash", ROOT, by_abort=True),
     "SIGINT": Ending("user_cancelled", ROOT),
     "SIGHUP": Ending("external_stop", ROOT),
     "SIGTERM": Ending("external_stop", TEARDOWN),
@@ -72,7 +76,7 @@ def of_exit(code: int, *, supervised: bool = False) -> Ending | None:
     watchdog of a rank that waited does, not where the trouble began.
 
     >>> of_exit(-9), of_exit(137).failure_class, of_exit(0)
-    (Ending(failure_class='host_oom', role='root', told=True), 'host_oom', None)
+    (Ending(failure_class='host_oom', role='root', told=True, by_abort=False), 'host_oom', None)
     >>> of_exit(1).told, of_exit(-6, supervised=True).failure_class
     (False, 'collective_timeout')
     """
@@ -88,7 +92,7 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
     """The end of a process that a line tells of, and the local rank where it says so.
 
     >>> exit_in("failed (exitcode: -9) local_rank: 1 (pid: 1168) of binary: python")
-    (Ending(failure_class='host_oom', role='root', told=True), 1)
+    (Ending(failure_class='host_oom', role='root', told=True, by_abort=False), 1)
     >>> exit_in("exitcode: 0") is None
     True
     """
@@ -97,8 +101,13 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
         ending = of_exit(code, supervised=found[2] is not None)
         return None if ending is None else (ending, int(found[2]) if found[2] else None)
     if found := _BY_WORD.search(line):
-        killed = found[1].lower() == "killed"
-        return Ending("host_oom" if killed else "native_crash", ROOT), None
+        word = found[1].lower()
+        ending = Ending(
+            "host_oom" if word == "killed" else "native_crash",
+            ROOT,
+            by_abort="abrt" in word or "abort" in word,
+        )
+        return ending, None
     return None
 
 

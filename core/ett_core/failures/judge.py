@@ -59,18 +59,18 @@ def judge(sightings: Sequence[Sighting]) -> Diagnosis:
     seen = sorted(sightings, key=_by_time)
     chosen = (
         _root(seen)
-        or _earliest([s for s in seen if s.role == ROOT and s.weak and _is_killed(s)])
+        or _kill(seen)
         or _stall(seen)
         or _cascade(seen)
         or _earliest([s for s in seen if s.role == CASCADE and s.failure_class != UNKNOWN])
+        or _hang(seen)
         or _earliest([s for s in seen if s.role == ROOT])
         or _earliest([s for s in seen if s.role == CASCADE])
         or _earliest([s for s in seen if s.role == TEARDOWN])
     )
     if chosen is not None:
         return _diagnosis(_sent_by_somebody(chosen, seen), seen)
-    hints = [s for s in seen if s.role == CONTEXT and s.failure_class == "hang"]
-    return _diagnosis(hints[0], seen) if hints else _nothing_ended(seen)
+    return _nothing_ended(seen)
 
 
 def _sent_by_somebody(chosen: Sighting, seen: Sequence[Sighting]) -> Sighting:
@@ -112,8 +112,29 @@ def _explained(generic: Sighting, roots: Sequence[Sighting]) -> Sighting:
     return min(near, key=lambda s: (s.generic, _by_time(s)), default=generic)
 
 
-def _is_killed(sighting: Sighting) -> bool:
-    return sighting.failure_class in ("host_oom", "native_crash", "user_cancelled")
+def _kill(seen: Sequence[Sighting]) -> Sighting | None:
+    """A process that was killed or crashed, unless it had been waiting before: then it was only ended."""
+    ends = ("host_oom", "native_crash", "user_cancelled")
+    killed = _earliest(
+        [s for s in seen if s.role == ROOT and s.weak and not s.by_abort and s.failure_class in ends]
+    )
+    waited = _earliest([s for s in seen if _is_wait(s)])
+    return None if killed is None or (waited and _by_time(waited) < _by_time(killed)) else killed
+
+
+def _is_wait(sighting: Sighting) -> bool:
+    return sighting.failure_class == "collective_timeout" or (
+        _is_hint_of_a_hang(sighting) and not sighting.weak
+    )
+
+
+def _is_hint_of_a_hang(sighting: Sighting) -> bool:
+    return sighting.role == CONTEXT and sighting.failure_class == "hang"
+
+
+def _hang(seen: Sequence[Sighting]) -> Sighting | None:
+    """What said that nothing moves any more, where nothing else explains the end."""
+    return _earliest([s for s in seen if _is_hint_of_a_hang(s)])
 
 
 def _stall(seen: Sequence[Sighting]) -> Sighting | None:
@@ -134,7 +155,7 @@ def _timeout_s(text: str) -> float | None:
 
 
 def _cascade(seen: Sequence[Sighting]) -> Sighting | None:
-    """The earliest of what follows from elsewhere and a stop from outside.
+    """The earliest of what follows from elsewhere, a stop from outside, and the word that nothing moves.
 
     A meeting that was closed by others explains a stop, whichever was printed first.
     """
@@ -144,6 +165,7 @@ def _cascade(seen: Sequence[Sighting]) -> Sighting | None:
         for s in seen
         if (s.role == CASCADE and not s.weak and s.failure_class != UNKNOWN)
         or (s.role == ROOT and s.failure_class == "external_stop")
+        or (_is_hint_of_a_hang(s) and not s.weak)
     ]
     return _earliest(closed) or _earliest(either)
 

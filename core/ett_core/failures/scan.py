@@ -65,7 +65,8 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     `line` counts from 1 (0 for a fact that stands in no file), `time` is Unix seconds where it is
     known, `order_s` sorts sightings where it is known. `rank` is the one that spoke, `points_at`
     the one that the text names as the cause. `generic` marks what the same traceback may say
-    better, such as an exception that no table knows, `weak` what any better evidence goes before.
+    better, such as an exception that no table knows, `weak` what any better evidence goes before,
+    `by_abort` a process that ended itself.
     """
 
     source: str
@@ -81,6 +82,7 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     certain: bool = False
     weak: bool = False
     generic: bool = False
+    by_abort: bool = False
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +145,7 @@ def read_line(line: str, needles: Iterable[str] | None = None) -> Sighting | Non
             role=ending.role,
             rank=local_rank,
             weak=True,
+            by_abort=ending.by_abort,
         )
     if not warned and _EXCEPTION.search(told) and not _is_frame(text):
         return Sighting(source="", text=text, failure_class="user_code", role=ROOT, generic=True)

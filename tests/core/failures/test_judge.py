@@ -64,6 +64,29 @@ def test_a_kill_that_the_kernel_did_not_do_came_from_somebody():
     assert (found.failure_class, found.domain, found.confidence) == ("external_stop", "unknown", "likely")
 
 
+ENDS = {
+    "it aborted after a wait": (
+        f"10:00:00 {WAIT}\n10:00:01 failed (exitcode: -6) local_rank: 1 (pid: 7)",
+        "collective_timeout",
+    ),
+    "it was killed after a wait": (
+        f"10:00:00 {WAIT}\n10:00:01 failed (exitcode: -9) local_rank: 1 (pid: 7)",
+        "collective_timeout",
+    ),
+    "others waited after it was killed": (
+        f"10:00:00 failed (exitcode: -9) local_rank: 1\n10:10:00 {WAIT}",
+        "host_oom",
+    ),
+    "it was killed while nothing moved": ("10:00:00 no progress for 600 s\n10:00:01 exitcode: -9", "hang"),
+    "it aborted, with nothing before": ("Aborted (core dumped)", "native_crash"),
+}
+
+
+@pytest.mark.parametrize(("text", "failure_class"), ENDS.values(), ids=ENDS.keys())
+def test_an_end_counts_as_a_cause_only_where_nothing_was_waited_for_before(text, failure_class):
+    assert judge(seen(text)).failure_class == failure_class
+
+
 def test_sigterm_alone_proves_nothing():
     found = judge(seen("W1129 10:00:00.0 1 api.py:719] Received 15 death signal, shutting down workers"))
     assert (found.failure_class, found.domain) == ("external_stop", "unknown")

@@ -212,7 +212,7 @@ HOST = (
             "magic number",
         ),
         pattern=r"image file is truncated|truncated (?:file|sample|record|image)|cannot identify image file"
-        r"|(?:crc|checksum) (?:mismatch|error|failed)|(?:sample|record|shard|image|parquet|tfrecord|arrow|dataset).{0,60}corrupt"
+        r"|\b(?:crc\d*|checksum)\b.{0,40}(?:mismatch|error|failed)|(?:sample|record|shard|image|parquet|tfrecord|arrow|dataset).{0,60}corrupt"
         r"|corrupt(?:ed)? (?:sample|record|shard|image|jpeg|parquet|data|block)|invalid data found when processing|moov atom"
         r"|premature end of (?:jpeg|file)|compressed file ended before|BadZipFile|magic bytes not found|not a parquet file",
         example="OSError: image file is truncated (12 bytes not processed)",

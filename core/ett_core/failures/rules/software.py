@@ -197,17 +197,25 @@ SOFTWARE = (
         failure_class="hang",
         role=CONTEXT,
         needles=(
-            "taking a long time",
             "no progress",
             "appears to be stuck",
             "seems to hang",
-            "stalled",
+            "stalled for",
             "blocked for more than",
         ),
-        pattern=r"taking (?:a long time|too long|longer than)|no progress (?:for|since|in)|(?:appears|seems) to (?:be )?(?:stuck|hang|hung)"
+        pattern=r"no progress (?:for|since|in)|(?:appears|seems) to (?:be )?(?:stuck|hang|hung)"
         r"|stalled for|blocked for more than \d+ seconds",
-        example="20:19:27 WARNING Data loading is taking a long time",
+        example="no progress for 600 s; rank 3 is still alive",
         counter_example="the run is not stalled",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="hang",
+        role=CONTEXT,
+        needles=("taking a long time", "taking too long", "taking longer than"),
+        example="20:19:27 WARNING Data loading is taking a long time",
+        counter_example="taking a long walk",
+        weak=True,
         at_warning=True,
     ),
     Rule(
