@@ -3,7 +3,7 @@
 One process, side by side: the same loop with an empty body is run bare and under each recorder, in
 turns. Rows whose package is not installed are left out. Usage:
 
-    python benchmarks/hooks/run.py [--runs 99] [--steps 5000] [--many-steps 10000000] [--seconds 20]
+    python benchmarks/hooks/run.py [--runs 399] [--steps 1000] [--many-steps 10000000] [--seconds 20]
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ def in_words(values: Sequence[float], unit: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=99)
-    parser.add_argument("--steps", type=int, default=5_000)
+    parser.add_argument("--runs", type=int, default=399)
+    parser.add_argument("--steps", type=int, default=1_000)
     parser.add_argument("--many-steps", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     arguments = parser.parse_args()
@@ -232,7 +232,7 @@ def main() -> None:
         costs = costs_of(loops, arguments.steps, arguments.runs)
         if watch is not None:
             seams = seams_alone(watch, arguments.steps, arguments.runs)
-            costs["nothing in the code (hook and wrapper alone)"] = Cost(seams, min(seams))
+            costs["nothing in the code (hook and wrapper alone)"] = Cost(seams, statistics.median(seams))
         print_rows(costs, floor)
         print("\nCPU:", cpu_share(on, costs[ours].least, arguments.seconds))
         print("memory:", memory_growth(on, arguments.many_steps))
