@@ -272,6 +272,14 @@ def test_where_no_directory_takes_a_file_training_goes_on(start):
     ]
 
 
+def test_a_switch_that_is_not_understood_is_ignored_with_a_warning(start, events_in, tmp_path):
+    """Only 1 switches the hooks off, and whoever meant it hears of it."""
+    status, _, errors = ends(start(HEAD + MISPLACED, ETT_DISABLED="true"))
+    assert (status, errors) == (0, "ettwatch: ETT_DISABLED='true' is ignored: 1 switches the hooks off\n")
+    assert events_in(tmp_path / "journal")[-1].status == "succeeded"
+    assert ends(start(HEAD + MISPLACED, ETT_DISABLED="0"))[2] == ""
+
+
 def test_sizes_of_journals_that_cannot_be_used_are_told_once(start, events_in, tmp_path):
     """The usual ones are used, and the job goes on."""
     status, _, errors = ends(start(HEAD + MISPLACED, ETT_JOURNAL_MAX_BYTES="2G"))

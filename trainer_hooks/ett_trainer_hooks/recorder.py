@@ -118,6 +118,8 @@ class Recorder(FactRecorder):
         except ValueError as error:
             guard.say_once("setting", f"{error}; the hooks are off, the job goes on")
             return None
+        if (switch := environ.get("ETT_DISABLED", "")) not in ("", "0"):
+            guard.say_once("switch", f"ETT_DISABLED={switch!r} is ignored: 1 switches the hooks off")
         clock = Clock()
         journal = journal_of(environ, identity, clock, guard)
         recorder = cls(
