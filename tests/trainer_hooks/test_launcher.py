@@ -470,6 +470,28 @@ def test_what_a_dead_attempt_left_behind_is_shipped_by_the_next(ett_run, exporte
     assert sent == {(event.writer, event.seq) for event in events_in(tmp_path / "journal")}
 
 
+@pytest.mark.service("torch")
+def test_a_rank_that_is_killed_before_it_has_a_journal_is_told_by_its_signal(ett_run, events_in, tmp_path):
+    """As for want of memory while it loads: torchrun's log is all that knows of it."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import os, time\nos.kill(os.getpid(), 9) if os.environ['RANK'] == '1' else time.sleep(60)"
+    )
+    torchrun = (
+        "from torch.distributed.run import main; import sys; "
+        f"sys.argv = ['torchrun', '--nproc-per-node', '2', {str(worker)!r}]; main()"
+    )
+    child = ett_run(torchrun)
+    child.communicate(timeout=120.0)
+    assert child.returncode == 1
+    failures = of(events_in(tmp_path / "journal"), "failure")
+    assert [(event.signal, event.exit_code) for event in failures] == [(9, None), (None, 1)]
+    assert re.fullmatch(
+        r"local rank 1 \(pid \d+\) was ended by signal 9 \(SIGKILL\) before it told anything",
+        failures[0].message,
+    )
+
+
 STAMPED = "import sys, time; sys.stdout.write(repr(time.monotonic()))"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 TEXT_LIMIT = 8192
 
@@ -36,7 +37,16 @@ _SECRETS = (
     (re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[A-Za-z0-9+/=\s]*"), r"\1 *** "),
 )
 """Every repetition is bounded or cannot begin twice in one place, so that hostile text takes linear time."""
+_FIRST_FAILED = re.compile(r"failed \(exitcode: (-?\d{1,9})\) local_rank: (\d{1,9}) \(pid: (\d{1,9})\)")
 _DEAD_RANK = re.compile(r"exitcode\s{0,9}:\s{0,9}(-?\d+)\)?.{0,60}?\(pid: (\d+)\)")
+
+
+class WorkerExit(NamedTuple):
+    """A worker that torchrun's log calls failed; `status` is minus the signal where one ended it."""
+
+    local_rank: int
+    pid: int
+    status: int
 
 
 def redacted(text: str) -> str:
@@ -99,3 +109,13 @@ def exits_told(lines: Iterable[str]) -> Mapping[int, int]:
     """
     found = (_DEAD_RANK.search(line) for line in lines)
     return {int(match[2]): int(match[1]) for match in found if match}
+
+
+def first_failed(lines: Iterable[str]) -> list[WorkerExit]:
+    """The workers that torchrun's log calls the first to fail, one for each start of its workers.
+
+    >>> first_failed(["E1129 api.py] failed (exitcode: -9) local_rank: 1 (pid: 4711) of binary: python"])
+    [WorkerExit(local_rank=1, pid=4711, status=-9)]
+    """
+    found = (_FIRST_FAILED.search(line) for line in lines)
+    return [WorkerExit(int(match[2]), int(match[3]), int(match[1])) for match in found if match]

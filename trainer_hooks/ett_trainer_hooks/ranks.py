@@ -121,6 +121,8 @@ class RankWatch:
         """The processes that were found to be over at the last look, whether or not they said so."""
         self.fallen_silent: list[RankProcess] = []
         """Those that cannot be seen from here and of which nothing has been heard for long."""
+        self.met: set[int] = set()
+        """The pids of all ranks that have begun a journal."""
         self._directory = directory
         self._job_id = job_id
         self._node = node
@@ -193,6 +195,7 @@ class RankWatch:
             _local_rank(environ),
             Path(environ[ERROR_FILE]) if environ.get(ERROR_FILE) else None,
         )
+        self.met |= {pid, process.pid}
         if process.local_rank is not None:
             self.rank_of_local[process.local_rank] = process.rank
         if found is None:

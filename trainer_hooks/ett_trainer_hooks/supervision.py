@@ -17,7 +17,14 @@ import msgspec
 from ett_core import events
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.elastic import AgentEvent, WorkerError, agent_event, error_in_words, read_error
-from ett_trainer_hooks.evidence import TEXT_LIMIT, exits_told, redacted, redacted_parts
+from ett_trainer_hooks.evidence import (
+    TEXT_LIMIT,
+    WorkerExit,
+    exits_told,
+    first_failed,
+    redacted,
+    redacted_parts,
+)
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.output import Listener, last_bytes
@@ -69,6 +76,7 @@ class Supervision:
         self._errors: dict[Path, WorkerError] = {}
         self._evidence: Counter[tuple[str, int]] = Counter()
         self._has_told_command = False
+        self._told_workers: set[int] = set()
         self._job_status = "failed"
         self.failed_statuses: list[int] = []
         """Exit statuses of the ranks that failed in this attempt, as far as they are known."""
@@ -227,6 +235,8 @@ class Supervision:
         heard = listener.listen(self._watch.rank_of_local, at_end=at_end)
         for pid, status in exits_told(heard.lines).items():
             self._told.setdefault(pid, status)
+        for worker in first_failed(heard.lines):
+            self._tell_worker(worker)
         for line in heard.lines:
             event = agent_event(line)
             if event is not None and event.state == "FAILED":
@@ -234,6 +244,16 @@ class Supervision:
         for text in heard.findings:
             if self._may_tell(listener.name, EVIDENCE_PER_ATTEMPT):
                 self.fact(listener.name, shortened(text, TEXT_LIMIT))
+
+    def _tell_worker(self, worker: WorkerExit) -> None:
+        """A rank failed of which nothing was known, as it had not come to its journal. Told once."""
+        if worker.pid in self._watch.met or worker.pid in self._told_workers:
+            return
+        self._told_workers.add(worker.pid)
+        verdict = verdict_of_status(worker.status)
+        self.failed_statuses.append(worker.status)
+        words = in_words(f"local rank {worker.local_rank} (pid {worker.pid})", verdict)
+        self._tell_failure(verdict, f"{words} before it told anything", None)
 
     def _take_agent_event(self, event: AgentEvent) -> None:
         """Torchrun's event log tells of a rank that failed."""
