@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from ett_exporter.answers import jobs_answer, page_answer
 from ett_exporter.clocks import parse_sent_at
-from ett_exporter.database import StoreError
+from ett_exporter.errors import StoreError
 from ett_exporter.exposition import Exposition
 from ett_exporter.ingest import RefusedError, TooLargeError, decompress
 from ett_exporter.service import BusyError, Service
@@ -35,7 +35,8 @@ This is an ettwatch exporter. It answers:
   /api/v1/jobs           every job, as JSON
   /api/v1/jobs/{job_id}  one job in full
   /api/v1/segments       takes events (POST)
-  /healthz               ok
+  /healthz               ok, once it listens
+  /readyz                ready, once every job is folded; 503 before
 The app for people is `ett dashboard`.
 """
 
@@ -51,6 +52,7 @@ def make_app(service: Service, exposition: Exposition | None = None) -> Starlett
             Route("/api/v1/jobs/{job_id:path}", api.job),
             Route("/metrics", api.metrics),
             Route("/healthz", _healthz),
+            Route("/readyz", api.readyz),
         ],
         exception_handlers={HTTPException: _http_error, StoreError: _store_error},
     )
@@ -92,6 +94,11 @@ class _Api:
         if page is None:
             return _json({"error": f"no job {job_id[:128]!r} is known here"}, 404)
         return _json(page_answer(page))
+
+    def readyz(self, _request: Request) -> Response:
+        if self._service.is_ready:
+            return PlainTextResponse("ready")
+        return PlainTextResponse("folding the jobs of the database", 503, {"Retry-After": str(RETRY_AFTER_S)})
 
     def metrics(self, request: Request) -> Response:
         headers = request.headers

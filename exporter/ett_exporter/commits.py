@@ -36,8 +36,12 @@ class GroupCommit(Generic[T, R]):
     8
     """
 
-    def __init__(self, write: Callable[[Sequence[T]], Sequence[R]]) -> None:
+    def __init__(
+        self, write: Callable[[Sequence[T]], Sequence[R]], final: tuple[type[Exception], ...] = ()
+    ) -> None:
+        """Items fail together where `write` raises one of `final`; else each is tried alone."""
         self._write = write
+        self._final = final
         self._waiting: list[_Ticket[T, R]] = []
         self._waiting_lock = threading.Lock()
         self._turn = threading.Lock()
@@ -57,18 +61,18 @@ class GroupCommit(Generic[T, R]):
     def _write_waiting(self) -> None:
         with self._waiting_lock:
             batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
-        if not self._try(batch) and len(batch) > 1:
+        self._try(batch)
+        if len(batch) > 1 and batch[0].error is not None and not isinstance(batch[0].error, self._final):
             for ticket in batch:
                 self._try([ticket])
 
-    def _try(self, batch: Sequence[_Ticket[T, R]]) -> bool:
+    def _try(self, batch: Sequence[_Ticket[T, R]]) -> None:
         """Write a batch; where that fails, each of its tickets has the error."""
         try:
             results = self._write([ticket.item for ticket in batch])
         except Exception as error:  # noqa: BLE001 - it is raised in the threads that wait
             for ticket in batch:
                 ticket.error, ticket.done = error, True
-            return False
+            return
         for ticket, result in zip(batch, results, strict=True):
             ticket.result, ticket.error, ticket.done = result, None, True
-        return True

@@ -1,61 +1,56 @@
-"""Opening the database of the store: its lock, its pragmas, its schema."""
+"""Opening the database of the store: its driver, its durability, its schema."""
 
 from __future__ import annotations
 
-import fcntl
 import sqlite3
 from pathlib import Path
-from typing import IO
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from ett_exporter import schema
+from ett_exporter.errors import StoreError
 
-
-class StoreError(RuntimeError):
-    """The store cannot be opened or written; the message says why in one sentence."""
+POSTGRESQL_DRIVER = "postgresql+psycopg"
+CONNECTIONS = 40
+"""One for each request that works at the same time."""
+PATIENCE_S = 5
+_SYNCHRONOUS = """
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+_SESSION = {
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+"""A replica that hangs in the middle of a transaction, or whose machine is gone, holds up nobody for good."""
 
 
 def sqlalchemy_url(database: str) -> URL:
-    """The URL of a path or URL; errors as in `open_engine`."""
+    """The URL of a path or URL; errors as in `open_engine`.
+
+    >>> sqlalchemy_url("postgresql://ett@db/ett").drivername
+    'postgresql+psycopg'
+    """
     if "://" not in database:
         return URL.create("sqlite", database=str(Path(database).absolute()))
     try:
-        return make_url(database)
+        url = make_url(database.replace("postgres://", "postgresql://", 1))
     except ArgumentError as error:
         raise StoreError(f"cannot open the database {database}: {error}") from error
+    return url.set(drivername=POSTGRESQL_DRIVER) if url.drivername == "postgresql" else url
 
 
-def lock_file(url: URL) -> IO[str] | None:
-    """Hold `<database>.lock` while the exporter lives; the kernel frees it however it ends.
+def shown(database: str) -> str:
+    """A path or URL as it may be shown: without its password.
 
-    None for a database that is no file.
-
-    Raises:
-        StoreError: another exporter holds it, or it cannot be written.
+    >>> shown("postgresql://ett:secret@db/ett")
+    'postgresql+psycopg://ett:***@db/ett'
     """
-    if url.get_backend_name() != "sqlite" or not url.database:
-        return None
-    path = Path(f"{url.database}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.close()
-        raise StoreError(f"another exporter is using the database {url.database}") from error
-    return lock
-
-
-def release(lock: IO[str] | None) -> None:
-    """Let another exporter have the database."""
-    if lock is not None:
-        lock.close()
+    return sqlalchemy_url(database).render_as_string(hide_password=True) if "://" in database else database
 
 
 def open_engine(url: URL) -> Engine:
@@ -70,16 +65,53 @@ def open_engine(url: URL) -> Engine:
             schema.migrate(connection)
     except (SQLAlchemyError, sqlite3.Error, ImportError, schema.SchemaError) as error:
         where = url.render_as_string(hide_password=True)
-        raise StoreError(f"cannot open the database {where}: {reason(error)}") from error
+        raise StoreError(f"cannot open the database {where}: {_opening_reason(error)}") from error
     return engine
 
 
+def _opening_reason(error: Exception) -> str:
+    if isinstance(error, ImportError) and error.name == "psycopg":
+        return "PostgreSQL needs psycopg (pip install 'ettwatch[postgres]')"
+    return reason(error)
+
+
 def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        return _postgresql(url)
     engine = create_engine(url)
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    """Connections are tried before they are used, so that a server that was restarted is found again."""
+    waiting = {
+        "connect_timeout": PATIENCE_S,
+        "keepalives_idle": PATIENCE_S,
+        "application_name": "ett exporter",
+    }
+    engine = create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_size=CONNECTIONS,
+        max_overflow=CONNECTIONS,
+        pool_timeout=PATIENCE_S,
+        connect_args={name: value for name, value in waiting.items() if name not in url.query},
+    )
+    event.listen(engine, "connect", _set_up_postgresql)
+    return engine
+
+
+def _set_up_postgresql(dbapi_connection: object, _record: object) -> None:
+    """A commit is on the disk of the server at least, whatever its default is."""
+    cursor = dbapi_connection.cursor()  # type: ignore[attr-defined]
+    cursor.execute(_SYNCHRONOUS)
+    for name, value in _SESSION.items():
+        cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
+    cursor.close()
+    dbapi_connection.commit()  # type: ignore[attr-defined]
 
 
 def _set_up_sqlite(dbapi_connection: object, _record: object) -> None:
@@ -96,4 +128,4 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def reason(error: Exception) -> str:
     """What the database said, in one line."""
-    return str(getattr(error, "orig", None) or error).splitlines()[0]
+    return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]

@@ -113,9 +113,12 @@ def _read_line(number: int, raw: bytes, limits: Limits) -> Line | Rejected:
     if len(raw) > limits.line_bytes:
         return Rejected(number, f"longer than {limits.line_bytes} bytes")
     try:
-        return Line(number, raw, decode(raw))
+        event = decode(raw)
     except (ValueError, RecursionError) as error:
         return Rejected(number, str(error)[:REASON_CHARACTERS])
+    if "\0" in event.writer:
+        return Rejected(number, "writer holds a NUL character, which not every database can keep")
+    return Line(number, raw, event)
 
 
 def one_segment(lines: Sequence[Line]) -> tuple[Segment | None, list[Rejected]]:

@@ -1,31 +1,36 @@
 """The live state of one job: its two folds behind one lock, and values read from them.
 
 Threads add events and read at the same time; a reader copies what it needs under the lock and
-works on the copy outside it.
+works on the copy outside it. What came before is folded when the job is first asked for or told
+something, from what its past (the store) holds.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
-from ett_core.accounting.job import History
 from ett_core.checkpoint_log import CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
 from ett_core.details import CacheTotals, EvidenceLine, JobDetails, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.failures import Diagnosis, diagnose
 from ett_core.interference import SaveInterference
+from ett_exporter.errors import InDoubtError, StoreError
+from ett_exporter.places import FIRST, Kept, Place, Stored
 
 WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
 
 VIEW_AGE_S = 1.0
+
+_log = logging.getLogger("ett_exporter.live")
 
 
 class DetailsView(msgspec.Struct, frozen=True):
@@ -83,34 +88,105 @@ class JobPage(msgspec.Struct, frozen=True):
     async_saves: Sequence[SaveInterference]
 
 
+class Past(Protocol):
+    """What is durable of a job; every method raises `StoreError` where that cannot be read."""
+
+    def events(self) -> Iterable[AnyEvent]:
+        """Every event of the job."""
+
+    def after(self, place: Place) -> Iterable[Stored]:
+        """The segments of the job beyond a place."""
+
+    def delivered(self) -> Place | None:
+        """Up to where everything of other replicas was given to the jobs; None without replicas."""
+
+
 class LiveJob:
     """One job in memory; safe to use from any thread."""
 
-    def __init__(self, job_id: str, last_received_at: float, history: History) -> None:
-        """Start empty; `history` gives every event of the job that was made durable."""
+    def __init__(self, job_id: str, last_received_at: float, past: Past) -> None:
+        """Start with nothing folded."""
+        self.job_id = job_id
         self.last_received_at = last_received_at
+        self._past = past
         self._lock = threading.Lock()
-        self._fold = JobFold(job_id, history=history)
+        self._is_built = False
+        self._place = FIRST
+        self._beyond: set[int] = set()
+        """Segments that are folded although they lie beyond what was delivered of other replicas."""
+        self._fold = JobFold(job_id, history=past.events)
         self._details = JobDetails()
         self.known_view: JobView | None = None
         """The view that was made last; events may have come since."""
         self._changed = False
         self._diagnosed: dict[int, tuple[FailureAccount, Sequence[EvidenceLine], Diagnosis]] = {}
 
-    def take(self, keep: Callable[[], Sequence[AnyEvent]], received_at: float) -> int:
-        """Make events durable by `keep`, then fold those that it returns; returns their number.
+    def take(self, keep: Callable[[], Kept], received_at: float) -> int:
+        """Make events durable by `keep`, then fold those that are new; returns their number.
 
         Both happen under the lock, so that a fold which reads the history again never meets an
         event there that it is still to be given.
         """
         with self._lock:
-            events = keep()
-            if events:
-                self.last_received_at = max(self.last_received_at, received_at)
-                self._fold.add(events)
-                self._details.add(events)
-                self._changed = True
-            return len(events)
+            self._build()
+            try:
+                kept = keep()
+            except InDoubtError:
+                self._is_built = False
+                raise
+            if kept.place is not None:
+                self._add(kept.place, kept.events, received_at)
+            return len(kept.events)
+
+    def deliver(self, place: Place, read: Callable[[], Stored | None]) -> None:
+        """Fold a segment that some replica has made durable, unless it is folded."""
+        with self._lock:
+            self._build()
+            if place.segment_id in self._beyond:
+                self._beyond.discard(place.segment_id)
+            elif (stored := read()) is not None:
+                self._add(place, stored.events, stored.received_at)
+                self._beyond.discard(place.segment_id)
+
+    def build(self) -> None:
+        """Fold what came before, if that was not done yet."""
+        with self._lock:
+            self._build()
+
+    def _build(self) -> None:
+        """Fold everything that is durable, where nothing is folded or a commit left doubts."""
+        if self._is_built:
+            return
+        fold, details = JobFold(self.job_id, history=self._past.events), JobDetails()
+        delivered = self._past.delivered()
+        place, beyond = FIRST, set()
+        for stored in self._past.after(FIRST):
+            fold.add(stored.events)
+            details.add(stored.events)
+            place = max(place, stored.place)
+            if delivered is not None and stored.place > delivered:
+                beyond.add(stored.place.segment_id)
+            self.last_received_at = max(self.last_received_at, stored.received_at)
+        self._fold, self._details, self._place, self._beyond = fold, details, place, beyond
+        self._is_built = self._changed = True
+
+    def _add(self, place: Place, events: Sequence[AnyEvent], received_at: float) -> None:
+        self.last_received_at = max(self.last_received_at, received_at)
+        self._fold.add(events)
+        self._details.add(events)
+        self._changed = True
+        self._place = max(self._place, place)
+        if self._past.delivered() is not None:
+            self._beyond.add(place.segment_id)
+
+    def _build_or_go_on(self) -> None:
+        """As `_build`; where that fails, what was folded before is shown for longer."""
+        try:
+            self._build()
+        except StoreError:
+            if self.known_view is None:
+                raise
+            _log.warning("job %s is shown without what may have come last", self.job_id, exc_info=True)
 
     def known_as_of(self) -> float:
         """As of when the known view is; long ago where there is none."""
@@ -142,6 +218,7 @@ class LiveJob:
 
     def _view(self, now: float) -> JobView | None:
         """A view that is new, or up to `VIEW_AGE_S` old if nothing came since: readers share it."""
+        self._build_or_go_on()
         known = self.known_view
         if known is None or self._changed or not 0 <= now - known.account.as_of < VIEW_AGE_S:
             self._changed = False

@@ -16,11 +16,15 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    func,
     insert,
     inspect,
     select,
     update,
 )
+
+OWNER_LOCK = 0x457474
+"""Class of the advisory locks that exporters hold in PostgreSQL."""
 
 metadata = MetaData()
 
@@ -34,7 +38,82 @@ jobs = Table(
     Column("job_id", String(128), primary_key=True),
     Column("first_received_at", Float, nullable=False),
     Column("last_received_at", Float, nullable=False),
+    Column("closed_through", Float),
+    Column("pruned_at", Float),
+    Column("state", String(32)),
+    Column("start_time", Float),
+    Column("end_time", Float),
+    Column("wall_s", Float),
+    Column("detail", Text),
 )
+"""`closed_through` is `last_received_at` as it was when the columns after it, and the rows of the job in
+`attempts`, `failures`, `checkpoints` and `timelines`, were written; `pruned_at`: since when they are
+all that is left of it. `detail`, here and there, is JSON."""
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("job_id", String(128), primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", BigInteger, nullable=False),
+    Column("outcome", String(32), nullable=False),
+    Column("start_time", Float, nullable=False),
+    Column("end_time", Float, nullable=False),
+    Column("detail", Text, nullable=False),
+)
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("job_id", String(128), primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", BigInteger, nullable=False),
+    Column("time", Float, nullable=False),
+    Column("failure_class", String(64), nullable=False),
+    Column("domain", String(64), nullable=False),
+    Column("detail", Text, nullable=False),
+    Index("failures_by_time", "time"),
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("job_id", String(128), primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", BigInteger, nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("time", Float, nullable=False),
+    Column("durable_at", Float),
+    Column("detail", Text, nullable=False),
+)
+
+timelines = Table(
+    "timelines",
+    metadata,
+    Column("job_id", String(128), primary_key=True),
+    Column("stretches_zlib", LargeBinary, nullable=False),
+)
+"""The whole partition of a closed job, as compressed JSON of `Stretch`."""
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("job_id", String(128), primary_key=True),
+    Column("transaction_id", BigInteger, nullable=False),
+    Column("last_segment_id", BigInteger, nullable=False),
+    Column("beyond", Text, nullable=False),
+    Column("format", String(64), nullable=False),
+    Column("blob", LargeBinary, nullable=False),
+)
+"""The state of a live job after its segments up to that place and those of the ids in `beyond` (JSON)."""
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("token", String(64), nullable=False),
+)
+"""Who may write: 0 is an exporter that has the database for itself, k + 1 the replica of shard k."""
 
 writers = Table(
     "writers",
@@ -59,8 +138,12 @@ segments = Table(
     Column("count", Integer, nullable=False),
     Column("received_at", Float, nullable=False),
     Column("lines_zlib", LargeBinary, nullable=False),
+    Column("transaction_id", BigInteger, nullable=False, server_default="0"),
     Index("segments_of_job", "job_id", "id"),
+    Index("segments_in_order", "transaction_id", "id").ddl_if(dialect="postgresql"),
 )
+"""`transaction_id` is that of PostgreSQL: what is committed late has not a smaller one than all that ever
+was read before `pg_snapshot_xmin`. 0 in SQLite, where ids are given in the order of the commits."""
 
 journal_offsets = Table(
     "journal_offsets",
@@ -76,12 +159,23 @@ class SchemaError(RuntimeError):
     """The database was written by a newer version of the exporter, or is not one of its own."""
 
 
-def _create_all(connection: Connection) -> None:
-    metadata.create_all(connection)
+def _keep_closed_jobs(connection: Connection) -> None:
+    """Rows of closed jobs, snapshots, owners; the transactions of segments."""
+    real = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "FLOAT"
+    for column in ("closed_through", "pruned_at", "start_time", "end_time", "wall_s"):
+        connection.exec_driver_sql(f"ALTER TABLE jobs ADD COLUMN {column} {real}")
+    connection.exec_driver_sql("ALTER TABLE jobs ADD COLUMN state VARCHAR(32)")
+    connection.exec_driver_sql("ALTER TABLE jobs ADD COLUMN detail TEXT")
+    connection.exec_driver_sql("ALTER TABLE segments ADD COLUMN transaction_id BIGINT NOT NULL DEFAULT 0")
+    for index in segments.indexes:
+        index.create(connection, checkfirst=True)
+    for table in (attempts, failures, checkpoints, timelines, snapshots, owners):
+        table.create(connection)
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_create_all,)
-"""Step n brings version n to n + 1; steps are only ever appended."""
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_keep_closed_jobs,)
+"""Step n brings version n + 1 to n + 2; steps are only ever appended."""
+LATEST = 1 + len(MIGRATIONS)
 
 
 def migrate(connection: Connection) -> None:
@@ -90,17 +184,22 @@ def migrate(connection: Connection) -> None:
     Raises:
         SchemaError: it is of a later version than this program knows.
     """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(OWNER_LOCK)))
     version = _version(connection)
-    if version > len(MIGRATIONS):
+    if version > LATEST:
         raise SchemaError(
-            f"the database is of version {version}, this program knows {len(MIGRATIONS)}: use a newer one"
+            f"the database is of version {version}, this program knows {LATEST}: use a newer one"
         )
-    for step in MIGRATIONS[version:]:
+    if version == 0:
+        metadata.create_all(connection)
+    for step in MIGRATIONS[version - 1 :] if version else ():
         step(connection)
-    connection.execute(update(schema_version).values(version=len(MIGRATIONS)))
+    connection.execute(update(schema_version).values(version=LATEST))
 
 
 def _version(connection: Connection) -> int:
+    """The version of the schema, 0 in a database that holds nothing of it."""
     if not inspect(connection).has_table(schema_version.name):
         schema_version.create(connection)
         connection.execute(insert(schema_version).values(version=0))

@@ -1,7 +1,8 @@
 """Serving one exporter from this process until it is told to stop.
 
-The main thread runs the event loop (uvloop), requests work in threads, one more thread follows
-watched journals. SIGTERM and SIGINT let running requests finish, then close the store.
+The main thread runs the event loop (uvloop), requests work in threads; further threads follow
+watched journals and other replicas, and fold the jobs that the store holds. SIGTERM and SIGINT let
+running requests finish, then close the store.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import errno
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import FrameType
 
 import uvicorn
 
 from ett_exporter.api import make_app
 from ett_exporter.exposition import Exposition, Ticker
+from ett_exporter.keeper import Keeper
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
@@ -71,17 +73,17 @@ def _reason(error: OSError | UnicodeError) -> str:
 
 @contextmanager
 def _service(settings: Settings) -> Iterator[Service]:
-    store = Store(settings.database)
-    try:
+    with closing(Store(settings.database, settings.shard)) as store:
         service = Service(store, settings)
         watcher = Watcher(service, settings.watch, settings.watch_interval_s)
+        keeper = Keeper(service)
         watcher.start()
+        keeper.start()
         try:
             yield service
         finally:
             watcher.stop()
-    finally:
-        store.close()
+            keeper.stop()
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The exporter without its servers: takes in segments, keeps them, answers from live jobs.
 
 Any thread may call. A segment is first made durable, then folded; a crash between the two
-loses nothing, because the live jobs are folded again from the store at the start.
+loses nothing, because the live jobs are folded again from the store: each when it is first asked
+for, and all of them, one after the other, by `build`.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import msgspec
 
-from ett_core.accounting.job import History
+from ett_core.events import AnyEvent
 from ett_exporter.clocks import clock_event, is_noteworthy
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_lines
 from ett_exporter.live import JobPage, JobView, LiveJob
+from ett_exporter.places import Place, Stored
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store, raw_line
 
@@ -50,6 +52,21 @@ class IngestStats(msgspec.Struct, frozen=True):
     store_write_s: float = 0.0
 
 
+class _Past:
+    """The past of a job, as the store holds it."""
+
+    def __init__(self, store: Store, job_id: str, delivered: Callable[[], Place | None]) -> None:
+        self._store = store
+        self._job_id = job_id
+        self.delivered = delivered
+
+    def events(self) -> Iterable[AnyEvent]:
+        return chain.from_iterable(self._store.events(self._job_id))
+
+    def after(self, place: Place) -> Iterable[Stored]:
+        return self._store.segments_after(self._job_id, place)
+
+
 class Service:
     """All jobs of one exporter; `clock` gives Unix seconds."""
 
@@ -64,7 +81,10 @@ class Service:
         self._stats = IngestStats()
         self._writer = f"exporter-{secrets.token_hex(8)}"
         self._clock_seqs: dict[str, int] = {}
-        self._rebuild()
+        self._is_ready = False
+        self._delivered = store.horizon() if store.shard else None
+        for known in store.jobs():
+            self._jobs[known.job_id] = LiveJob(known.job_id, known.last_received_at, self._past(known.job_id))
 
     def ingest(self, text: bytes, clock_offset_s: float | None = None) -> Accepted:
         """Take in NDJSON lines of one writer; returns once they are durable.
@@ -138,12 +158,39 @@ class Service:
         job = self._jobs.get(job_id)
         return job.page(now, begin, end) if job else None
 
-    def _rebuild(self) -> None:
-        for known in self.store.jobs():
-            job = LiveJob(known.job_id, known.last_received_at, self._history(known.job_id))
-            for events in self.store.events(known.job_id):
-                job.take(lambda events=events: events, known.last_received_at)  # type: ignore[misc]
-            self._jobs[known.job_id] = job
+    @property
+    def is_ready(self) -> bool:
+        """Whether every job that was known at the start is folded."""
+        return self._is_ready
+
+    def build(self, go_on: Callable[[], bool] = lambda: True) -> None:
+        """Fold all jobs that were not asked for yet, as long as `go_on` says so.
+
+        Raises:
+            StoreError: the database cannot be read; call again.
+        """
+        for job in self._all_jobs():
+            if not go_on():
+                return
+            job.build()
+        self._is_ready = True
+
+    def follow(self) -> bool:
+        """Take in what other replicas have made durable of our jobs; whether there may be more at once."""
+        assert self._delivered is not None  # noqa: S101 - the caller knows that there are replicas
+        arrivals = self.store.arrivals(self._delivered)
+        for place, job_id in arrivals:
+            if self.store.owns(job_id):
+                self._deliver(place, job_id)
+            self._delivered = place
+        return bool(arrivals)
+
+    def _deliver(self, place: Place, job_id: str) -> None:
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None:
+                job = self._jobs[job_id] = LiveJob(job_id, 0.0, self._past(job_id))
+        job.deliver(place, lambda: self.store.segment(place.segment_id))
 
     def _all_jobs(self) -> list[LiveJob]:
         with self._lock:
@@ -156,7 +203,10 @@ class Service:
     def _keep(self, segment: Segment) -> int:
         now = self.clock()
         began = time.perf_counter()
-        fresh = self._job(segment.job_id, now).take(lambda: self.store.append(segment, now), now)
+        if self.store.owns(segment.job_id):
+            fresh = self._job(segment.job_id, now).take(lambda: self.store.append(segment, now), now)
+        else:
+            fresh = len(self.store.append(segment, now).events)
         self._count(
             events=fresh,
             segments=1,
@@ -172,11 +222,11 @@ class Service:
             if job_id not in self._jobs:
                 if len(self._jobs) >= self.settings.limits.jobs:
                     raise BusyError(f"this exporter holds {len(self._jobs)} jobs, which is its limit")
-                self._jobs[job_id] = LiveJob(job_id, now, self._history(job_id))
+                self._jobs[job_id] = LiveJob(job_id, now, self._past(job_id))
             return self._jobs[job_id]
 
-    def _history(self, job_id: str) -> History:
-        return lambda: chain.from_iterable(self.store.events(job_id))
+    def _past(self, job_id: str) -> _Past:
+        return _Past(self.store, job_id, lambda: self._delivered)
 
     def _compare_clocks(self, segment: Segment, offset_s: float | None) -> None:
         if offset_s is None:

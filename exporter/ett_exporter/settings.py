@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ett_exporter.owners import Shard
+
 MIB = 1024 * 1024
 
 
@@ -38,6 +40,8 @@ class Settings:
     """Port to listen on; 0 takes a free one."""
     database: str = "ettwatch.sqlite"
     """Path of an SQLite file, or an SQLAlchemy URL."""
+    shard: Shard | None = None
+    """The share of this replica, where several use one PostgreSQL database; None: all jobs."""
     watch: tuple[Path, ...] = ()
     """Directories whose `*.jsonl` journals are followed."""
     watch_interval_s: float = 1.0

@@ -1,8 +1,10 @@
 """What was ingested, kept on disk: a segment that is acknowledged survives `kill -9`.
 
-One process owns an SQLite file (a lock beside it says so). Any thread may call; writes take one
-lock and one transaction each, and return when the data is durable (WAL, synchronous=FULL).
-Readers see only committed data and never wait for the writer.
+One process owns an SQLite file or a PostgreSQL database; replicas may share a PostgreSQL database,
+each owns a shard of its jobs and takes in segments of any (`owners.py`). Any thread may call; writes
+take one lock and one transaction each, and return when the data is durable (SQLite: WAL and
+synchronous=FULL; PostgreSQL: synchronous_commit). Readers see only committed data and never wait
+for the writer. A connection that was lost is made anew by the next call.
 """
 
 from __future__ import annotations
@@ -11,28 +13,58 @@ import logging
 import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Insert, Select, Table, delete, insert, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Engine,
+    Insert,
+    RootTransaction,
+    Select,
+    Table,
+    delete,
+    insert,
+    literal_column,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from ett_core.events import AnyEvent, encode
 from ett_core.lines import decode_lines
 from ett_core.sequences import Sequences
 from ett_exporter.commits import GroupCommit
-from ett_exporter.database import StoreError, lock_file, open_engine, reason, release, sqlalchemy_url
+from ett_exporter.database import open_engine, reason, sqlalchemy_url
+from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.ingest import Line, Segment
+from ett_exporter.owners import FileOwnership, NoOwnership, Ownership, SessionOwnership, Shard
+from ett_exporter.places import LAST_ID, Kept, Place, Stored
 from ett_exporter.recent import Recent
-from ett_exporter.schema import jobs, journal_offsets, segments, writers
+from ett_exporter.schema import jobs, journal_offsets, segments, snapshots, writers
 
 COMPRESSION_LEVEL = 1
 WRITERS_REMEMBERED = 100_000
 """Writers whose held numbers are kept in memory; those of others are read when they speak again."""
 READ_ROWS = 200
 
+
 _log = logging.getLogger("ett_exporter.store")
+_STORED = (
+    segments.c.transaction_id,
+    segments.c.id,
+    segments.c.job_id,
+    segments.c.received_at,
+    segments.c.lines_zlib,
+)
+_TRANSACTION = select(literal_column("pg_current_xact_id()::text::bigint", BigInteger))
+_OLDEST_RUNNING = select(literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint", BigInteger))
+_NEXT = select(literal_column("pg_snapshot_xmax(pg_current_snapshot())::text::bigint", BigInteger))
 
 
 class KnownJob(msgspec.Struct, frozen=True, gc=False):
@@ -40,6 +72,8 @@ class KnownJob(msgspec.Struct, frozen=True, gc=False):
 
     job_id: str
     last_received_at: float
+    closed_through: float | None = None
+    pruned_at: float | None = None
 
 
 class JournalOffset(msgspec.Struct, frozen=True, gc=False):
@@ -65,80 +99,123 @@ class Store:
             later version.
     """
 
-    def __init__(self, database: str) -> None:
-        url = sqlalchemy_url(database)
-        self._file_lock = lock_file(url)
+    def __init__(self, database: str, shard: Shard | None = None) -> None:
+        self.shard = shard
         self._write_lock = threading.Lock()
-        self._commits: GroupCommit[_Arrival, list[AnyEvent]] = GroupCommit(self._write_arrivals)
+        self._commits: GroupCommit[_Arrival, Kept] = GroupCommit(self._write_arrivals, (InDoubtError,))
         self._held: Recent[tuple[str, str], Sequences] = Recent(WRITERS_REMEMBERED)
+        self._offsets: Recent[tuple[str, str], tuple[float | None]] = Recent(WRITERS_REMEMBERED)
+        self._offsets_lock = threading.Lock()
+        self._engine, self._ownership = _opened(sqlalchemy_url(database), shard)
+        self._is_postgresql = self._engine.dialect.name == "postgresql"
         try:
-            self._engine = open_engine(url)
-        except StoreError:
-            release(self._file_lock)
+            self._forget_the_future()
+        except BaseException:
+            self.close()
             raise
 
     def close(self) -> None:
-        """Release the file."""
+        """Let somebody else have the database."""
+        self._ownership.release()
         self._engine.dispose()
-        release(self._file_lock)
 
-    def append(self, segment: Segment, received_at: float) -> list[AnyEvent]:
+    def owns(self, job_id: str) -> bool:
+        """Whether the job is one of this replica's."""
+        return self.shard is None or self.shard.holds(job_id)
+
+    def append(self, segment: Segment, received_at: float) -> Kept:
         """Keep the lines of `segment` that are not held yet; returns their events, once durable.
 
         Segments of several threads share a transaction. A line under a number that is held with
         other content is kept as well: which of the two counts, the accounting decides.
 
         Raises:
+            InDoubtError: the connection was lost; it may be kept or not.
             StoreError: it could not be written; nothing of it is kept.
         """
         return self._commits.submit(_Arrival(segment, received_at))
 
-    def _write_arrivals(self, arrivals: Sequence[_Arrival]) -> list[list[AnyEvent]]:
+    def _write_arrivals(self, arrivals: Sequence[_Arrival]) -> list[Kept]:
         """Keep what is new of several segments in one transaction."""
-        held: dict[tuple[str, str], Sequences] = {}
+        keys = sorted({_key_of(arrival.segment) for arrival in arrivals})
+        try:
+            with self._writing() as connection:
+                held = self._held_by(connection, keys)
+                kept = self._write(connection, arrivals, held)
+        except BaseException:
+            for key in keys:
+                self._held.drop(key)
+            raise
+        if self.shard is None:
+            for key, sequences in held.items():
+                self._held.put(key, sequences)
+        return kept
+
+    def _write(
+        self,
+        connection: Connection,
+        arrivals: Sequence[_Arrival],
+        held: Mapping[tuple[str, str], Sequences],
+    ) -> list[Kept]:
         rows: list[dict[str, object]] = []
-        fresh: list[list[AnyEvent]] = []
-        with self._writing() as connection:
-            for arrival in arrivals:
-                new = self._new_lines(connection, arrival.segment, held, rows)
-                fresh.append([line.event for line in new])
-                if new:
-                    rows.append(_row(arrival.segment, new, arrival.received_at))
-            if rows:
-                self._note_jobs(connection, rows)
-                self._note_held(connection, {key: held[key] for key in map(_writer_of, rows)})
-                connection.execute(insert(segments), rows)
-        for key, sequences in held.items():
-            self._held.put(key, sequences)
-        return fresh
+        fresh: list[list[Line]] = []
+        for arrival in arrivals:
+            new = self._new_lines(connection, arrival.segment, held[_key_of(arrival.segment)], rows)
+            fresh.append(new)
+            if new:
+                rows.append(_row(arrival.segment, new, arrival.received_at))
+        places = iter(self._insert(connection, rows, held)) if rows else iter(())
+        return [Kept([line.event for line in new], next(places) if new else None) for new in fresh]
+
+    def _insert(
+        self,
+        connection: Connection,
+        rows: Sequence[dict[str, object]],
+        held: Mapping[tuple[str, str], Sequences],
+    ) -> list[Place]:
+        transaction_id = connection.execute(_TRANSACTION).scalar_one() if self._is_postgresql else 0
+        self._note_jobs(connection, rows)
+        self._note_held(connection, {key: held[key] for key in sorted(set(map(_writer_of, rows)))})
+        statement = insert(segments).returning(segments.c.id, sort_by_parameter_order=True)
+        values = [{**row, "transaction_id": transaction_id} for row in rows]
+        return [Place(transaction_id, row_id) for row_id in connection.execute(statement, values).scalars()]
 
     def _new_lines(
         self,
         connection: Connection,
         segment: Segment,
-        held: dict[tuple[str, str], Sequences],
+        held: Sequences,
         rows: Sequence[Mapping[str, object]],
     ) -> list[Line]:
         """The lines of a segment that are not held; `held` is what will be, `rows` what comes with it."""
-        key = (segment.job_id, segment.writer)
-        if key not in held:
-            held[key] = self._held_by(connection, *key)
         new: list[Line] = []
         known: list[Line] = []
         for line in segment.lines:
-            (new if held[key].add(line.event.seq) else known).append(line)
+            (new if held.add(line.event.seq) else known).append(line)
         if known:
-            texts = {line.raw for line in new} | self._stored_texts(connection, key, known, rows)
+            texts = {line.raw for line in new} | self._stored_texts(connection, _key_of(segment), known, rows)
             new += [line for line in known if line.raw not in texts and not texts.add(line.raw)]  # type: ignore[func-returns-value]
         return new
 
-    def _held_by(self, connection: Connection, job_id: str, writer: str) -> Sequences:
-        """A copy of the numbers that are held of a writer."""
-        known = self._held.get((job_id, writer))
-        if known is not None:
-            return known.copy()
-        query = select(writers.c.ranges).where(_is(job_id, writer))
-        return Sequences.parse(connection.execute(query).scalar_one_or_none() or "")
+    def _held_by(
+        self, connection: Connection, keys: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], Sequences]:
+        """A copy of the numbers that are held of each writer.
+
+        With other replicas beside, nobody else changes them before the transaction ends: their rows
+        are locked, in one order, so that two never wait for each other.
+        """
+        known = {key: found.copy() for key in keys if (found := self._held.get(key)) is not None}
+        missing = [key for key in keys if key not in known]
+        if not missing:
+            return known
+        query = select(writers.c.job_id, writers.c.writer, writers.c.ranges).where(_among(missing))
+        if self.shard is not None:
+            blank = [{"job_id": job_id, "writer": writer, "ranges": ""} for job_id, writer in missing]
+            connection.execute(postgresql.Insert(writers).on_conflict_do_nothing(), blank)
+            query = query.order_by(writers.c.job_id, writers.c.writer).with_for_update()
+        ranges = {(row[0], row[1]): row[2] for row in connection.execute(query)}
+        return known | {key: Sequences.parse(ranges.get(key, "")) for key in missing}
 
     @staticmethod
     def _stored_texts(
@@ -163,7 +240,7 @@ class Store:
         latest = {row["job_id"]: row["received_at"] for row in rows}
         values = [
             {"job_id": job_id, "first_received_at": at, "last_received_at": at}
-            for job_id, at in latest.items()
+            for job_id, at in sorted(latest.items())
         ]
         statement = self._upsert(jobs, ["job_id"], ["last_received_at"])
         connection.execute(statement, values)
@@ -184,31 +261,62 @@ class Store:
 
     def clock_offset_s(self, job_id: str, writer: str) -> float | None:
         """The offset last recorded of a writer's clock."""
-        query = select(writers.c.clock_offset_s).where(_is(job_id, writer))
-        with self._reading() as connection:
-            return connection.execute(query).scalar_one_or_none()
+        key = (job_id, writer)
+        with self._offsets_lock:
+            known = self._offsets.get(key)
+        if known is None:
+            with self._reading() as connection:
+                query = select(writers.c.clock_offset_s).where(_is(*key))
+                known = (connection.execute(query).scalar_one_or_none(),)
+            with self._offsets_lock:
+                self._offsets.put(key, known)
+        return known[0]
 
     def record_clock_offset(self, job_id: str, writer: str, offset_s: float) -> None:
         """Remember the offset that was recorded as an event."""
         with self._writing() as connection:
             connection.execute(writers.update().where(_is(job_id, writer)).values(clock_offset_s=offset_s))
+        with self._offsets_lock:
+            self._offsets.put((job_id, writer), (offset_s,))
 
     def jobs(self) -> list[KnownJob]:
-        """All jobs, in the order in which they were first heard of."""
-        query = select(jobs.c.job_id, jobs.c.last_received_at).order_by(jobs.c.first_received_at)
+        """All jobs of this replica, in the order in which they were first heard of."""
+        columns = (jobs.c.job_id, jobs.c.last_received_at, jobs.c.closed_through, jobs.c.pruned_at)
+        query = select(*columns).order_by(jobs.c.first_received_at, jobs.c.job_id)
         with self._reading() as connection:
-            return [KnownJob(*row) for row in connection.execute(query)]
+            known = [KnownJob(*row) for row in connection.execute(query)]
+        return [job for job in known if self.owns(job.job_id)]
 
     def events(self, job_id: str, attempt: int | None = None) -> Iterator[list[AnyEvent]]:
         """The events of a job (of one attempt), a list a segment, in the order of their arrival.
 
         A line that this version no longer takes for an event is logged and left out.
         """
-        for row_id, blob in self._blobs(_of_job(job_id, attempt)):
-            found = decode_lines(unpacked(blob).split(b"\n"), f"segment {row_id}")
-            for bad in found.bad:
-                _log.warning("left out of job %s: %s", job_id, bad)
-            yield [e for e in found.events if attempt is None or e.attempt == attempt]
+        for stored in self._stored(_of_job(job_id, attempt)):
+            yield [e for e in stored.events if attempt is None or e.attempt == attempt]
+
+    def segments_after(self, job_id: str, place: Place) -> Iterator[Stored]:
+        """The segments of a job beyond a place."""
+        return self._stored(_of_job(job_id, None).where(_beyond(place)))
+
+    def horizon(self) -> Place:
+        """A place behind which nothing comes any more: what is committed from now on is beyond it."""
+        with self._reading() as connection:
+            return Place(connection.execute(_OLDEST_RUNNING).scalar_one() - 1, LAST_ID)
+
+    def arrivals(self, after: Place, most: int = READ_ROWS) -> list[tuple[Place, str]]:
+        """Place and job of the next segments of any replica, in order, up to the horizon."""
+        settled = segments.c.transaction_id < _OLDEST_RUNNING.scalar_subquery()
+        query = select(segments.c.transaction_id, segments.c.id, segments.c.job_id)
+        query = query.where(_beyond(after), settled)
+        query = query.order_by(segments.c.transaction_id, segments.c.id).limit(most)
+        with self._reading() as connection:
+            return [(Place(row[0], row[1]), row[2]) for row in connection.execute(query)]
+
+    def segment(self, segment_id: int) -> Stored | None:
+        """One segment; None where it was deleted."""
+        query = select(*_STORED).where(segments.c.id == segment_id)
+        return next(self._stored(query), None)
 
     def journal_offset(self, path: str) -> JournalOffset | None:
         """How far the journal at `path` has been read."""
@@ -224,17 +332,30 @@ class Store:
             values = {"path": path, **msgspec.structs.asdict(reached)}
             connection.execute(insert(journal_offsets).values(values))
 
-    def _blobs(self, query: Select[int, bytes]) -> Iterator[tuple[int, bytes]]:
-        """The blobs of a query, read in pages so that no read transaction stays open long."""
-        last_id = 0
+    def _stored(self, query: Select[Any]) -> Iterator[Stored]:
+        """The segments of a query, read in pages so that no read transaction stays open long."""
+        last_id = -1
         while True:
             page = query.where(segments.c.id > last_id).order_by(segments.c.id).limit(READ_ROWS)
             with self._reading() as connection:
                 rows = connection.execute(page).all()
-            if not rows:
+            for transaction_id, row_id, job_id, received_at, blob in rows:
+                events = _events_of(row_id, job_id, blob)
+                yield Stored(Place(transaction_id, row_id), job_id, received_at, events)
+                last_id = row_id
+            if len(rows) < READ_ROWS:
                 return
-            yield from ((row[0], row[1]) for row in rows)
-            last_id = rows[-1][0]
+
+    def _forget_the_future(self) -> None:
+        """Places of another server, of which this database is a copy, mean nothing here."""
+        if not self._is_postgresql:
+            return
+        with self._writing() as connection:
+            next_id = connection.execute(_NEXT).scalar_one()
+            strange = segments.c.transaction_id >= next_id
+            changed = connection.execute(segments.update().where(strange).values(transaction_id=0)).rowcount
+            of_future = snapshots.c.transaction_id >= next_id
+            connection.execute(delete(snapshots) if changed else delete(snapshots).where(of_future))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -247,10 +368,55 @@ class Store:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         try:
-            with self._write_lock, self._engine.begin() as connection:
-                yield connection
+            with self._write_lock, self._engine.connect() as connection:
+                with _rolled_back(connection.begin()) as transaction:
+                    self._ownership.check(connection)
+                    yield connection
+                _commit(transaction)
         except SQLAlchemyError as error:
             raise StoreError(f"cannot write to the database: {reason(error)}") from error
+
+
+@contextmanager
+def _rolled_back(transaction: RootTransaction) -> Iterator[RootTransaction]:
+    """Take back a transaction whose statements failed."""
+    try:
+        yield transaction
+    except BaseException:
+        with suppress(SQLAlchemyError):
+            transaction.rollback()
+        raise
+
+
+def _commit(transaction: RootTransaction) -> None:
+    try:
+        transaction.commit()
+    except SQLAlchemyError as error:
+        with suppress(SQLAlchemyError):
+            transaction.rollback()
+        raise InDoubtError(f"cannot tell whether the database has it: {reason(error)}") from error
+
+
+def _opened(url: URL, shard: Shard | None) -> tuple[Engine, Ownership]:
+    backend = url.get_backend_name()
+    if shard is not None and backend != "postgresql":
+        raise StoreError("shards need a PostgreSQL database that all replicas share")
+    if backend != "postgresql":
+        lock = FileOwnership(url) if backend == "sqlite" and url.database else NoOwnership()
+        try:
+            return open_engine(url), lock
+        except BaseException:
+            lock.release()
+            raise
+    engine = open_engine(url)
+    try:
+        return engine, SessionOwnership(engine, shard)
+    except SQLAlchemyError as error:
+        engine.dispose()
+        raise StoreError(f"cannot take the database: {reason(error)}") from error
+    except StoreError:
+        engine.dispose()
+        raise
 
 
 def raw_line(of: AnyEvent) -> Line:
@@ -288,12 +454,32 @@ def _row(segment: Segment, fresh: Sequence[Line], received_at: float) -> dict[st
     }
 
 
+def _key_of(segment: Segment) -> tuple[str, str]:
+    return segment.job_id, segment.writer
+
+
 def _is(job_id: str, writer: str) -> ColumnElement[bool]:
     return (writers.c.job_id == job_id) & (writers.c.writer == writer)
 
 
-def _of_job(job_id: str, attempt: int | None) -> Select[int, bytes]:
-    query = select(segments.c.id, segments.c.lines_zlib).where(segments.c.job_id == job_id)
+def _among(keys: Sequence[tuple[str, str]]) -> ColumnElement[bool]:
+    return tuple_(writers.c.job_id, writers.c.writer).in_(keys)
+
+
+def _beyond(place: Place) -> ColumnElement[bool]:
+    order = tuple_(segments.c.transaction_id, segments.c.id)
+    return order > tuple_(place.transaction_id, place.segment_id)
+
+
+def _events_of(row_id: int, job_id: str, blob: bytes) -> list[AnyEvent]:
+    found = decode_lines(unpacked(blob).split(b"\n"), f"segment {row_id}")
+    for bad in found.bad:
+        _log.warning("left out of job %s: %s", job_id, bad)
+    return list(found.events)
+
+
+def _of_job(job_id: str, attempt: int | None) -> Select[Any]:
+    query = select(*_STORED).where(segments.c.job_id == job_id)
     if attempt is None:
         return query
     return query.where(segments.c.first_attempt <= attempt, segments.c.last_attempt >= attempt)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ett_exporter.database import StoreError
+from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Rejected, read_lines
 from ett_exporter.service import BusyError, Service
 from ett_exporter.store import JournalOffset

@@ -14,7 +14,7 @@ import pytest
 
 from ett_core.components import AREAS, COMPONENTS
 from ett_exporter.api import make_app
-from ett_exporter.database import StoreError
+from ett_exporter.errors import StoreError
 
 JOB_KEYS = {
     "job_id", "job_name", "team", "model", "cluster", "scheduler", "accelerator_type", "accelerators",

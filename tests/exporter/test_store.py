@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from ett_core.events import Heartbeat
-from ett_exporter.database import StoreError
+from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Segment
 from ett_exporter.store import JournalOffset, Store, raw_line
 
@@ -45,9 +45,9 @@ def test_each_sequence_number_is_kept_once(path):
     with closing(Store(path)) as store:
         store.append(segment(0, 1, 5), 10.0)
     with closing(Store(path)) as store:
-        fresh = store.append(segment(1, 2, 2, 5, 6), 11.0)
+        fresh = store.append(segment(1, 2, 2, 5, 6), 11.0).events
         assert [event.seq for event in fresh] == [2, 6]
-        assert store.append(segment(0, 1, 2, 5, 6), 12.0) == []
+        assert store.append(segment(0, 1, 2, 5, 6), 12.0).events == []
         assert sorted(held(store)) == [0, 1, 2, 5, 6]
 
 
@@ -60,8 +60,8 @@ def test_another_event_under_a_held_number_is_kept_as_well(path):
     with closing(Store(path)) as store:
         store.append(segment(0, 1), 9.0)
         for each in (first, second):
-            assert [event.time for event in store.append(each, 10.0)] == [each.lines[0].event.time]
-            assert store.append(each, 11.0) == []
+            assert [event.time for event in store.append(each, 10.0).events] == [each.lines[0].event.time]
+            assert store.append(each, 11.0).events == []
         assert sorted(event.time for batch in store.events("j") for event in batch)[-2:] == [1e9 + 1, 2e9]
 
 
@@ -69,7 +69,7 @@ def test_segments_of_many_threads_are_each_kept_once(path):
     """Threads that append at the same time share transactions and lose nothing."""
     with closing(Store(path)) as store, ThreadPoolExecutor(16) as pool:
         own = [segment(*range(n, n + 5), writer=f"w{n % 7}") for n in range(0, 100, 5)]
-        kept = list(pool.map(lambda s: len(store.append(s, 10.0)), own + own))
+        kept = list(pool.map(lambda s: len(store.append(s, 10.0).events), own + own))
         assert sum(kept) == sum(len({(s.writer, line.event.seq) for line in s.lines}) for s in own)
         assert len(held(store)) == sum(kept)
 
@@ -78,7 +78,7 @@ def test_writers_do_not_share_numbers(path):
     """The same number of another writer is another event."""
     with closing(Store(path)) as store:
         store.append(segment(0), 10.0)
-        assert len(store.append(segment(0, writer="x"), 10.0)) == 1
+        assert len(store.append(segment(0, writer="x"), 10.0).events) == 1
 
 
 def test_one_attempt_can_be_read(path):
@@ -113,7 +113,7 @@ def test_a_failed_write_keeps_nothing_and_says_so(path):
             store.append(segment(0), 10.0)
         with store._engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO segments")
-        assert len(store.append(segment(0), 10.0)) == 1
+        assert len(store.append(segment(0), 10.0).events) == 1
 
 
 def test_a_stored_line_that_is_no_event_any_more_does_not_hide_the_others(path, caplog):

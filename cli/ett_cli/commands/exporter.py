@@ -21,6 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="SQLite file or SQLAlchemy URL (default: %(default)s)",
     )
     parser.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="account for the I-th of N shares of the jobs (from 0); all replicas share one PostgreSQL",
+    )
+    parser.add_argument(
         "--watch",
         action="append",
         default=[],
@@ -39,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve; 0 after SIGTERM or SIGINT, 1 where it cannot start, 2 for settings that cannot work."""
-    from ett_exporter.database import StoreError
+    from ett_exporter.database import shown
+    from ett_exporter.errors import StoreError
+    from ett_exporter.owners import Shard
     from ett_exporter.server import ServeError, serve
     from ett_exporter.settings import Settings
 
@@ -49,13 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
             host=arguments.host,
             port=arguments.port,
             database=arguments.database,
+            shard=Shard.parse(arguments.shard) if arguments.shard else None,
             watch=tuple(arguments.watch),
             ended_grace_s=arguments.ended_grace_s,
         )
     except ValueError as error:
         return _complain(error, 2)
     try:
-        serve(settings, lambda url: _say_ready(url, arguments.database))
+        serve(settings, lambda url: _say_ready(url, shown(arguments.database)))
     except (ServeError, StoreError) as error:
         return _complain(error, 1)
     return 0

@@ -1,0 +1,213 @@
+"""Who may write to a database: one exporter, or one replica a shard.
+
+An SQLite file is locked by a lock file, which the kernel frees however its holder ends. In
+PostgreSQL an advisory lock of a session of its own says that a place is taken; a server that
+restarts ends it unseen, so each place has a row as well, with the token of whoever took it last:
+every write looks at it first, and one whose place was taken by somebody else writes nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Protocol
+from zlib import crc32
+
+import msgspec
+from sqlalchemy import Connection, Engine, delete, func, insert, select, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from ett_exporter.errors import StoreError
+from ett_exporter.schema import OWNER_LOCK, owners
+
+COUNT_LOCK = OWNER_LOCK + 1
+"""Class of the locks by which replicas see that others count the shards differently."""
+
+
+LOOK_EVERY_S = 5.0
+MOST_SHARDS = 1024
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """The share of one replica: jobs whose hash falls on `index`, of 0 to `count` - 1."""
+
+    index: int
+    count: int
+
+    @classmethod
+    def parse(cls, words: str) -> Shard:
+        """The shard of words such as `0/3`.
+
+        Raises:
+            ValueError: they name no share.
+        """
+        index, slash, count = words.partition("/")
+        if not (slash and index.isascii() and index.isdigit() and count.isascii() and count.isdigit()):
+            raise ValueError(f"--shard needs a share such as 0/3, not {words!r}")
+        shard = cls(int(index), int(count))
+        if not 0 <= shard.index < shard.count <= MOST_SHARDS:
+            raise ValueError(
+                f"--shard {words}: shards are counted from 0, and there are {MOST_SHARDS} at most"
+            )
+        return shard
+
+    def holds(self, job_id: str) -> bool:
+        """Whether a job is of this share; every replica, of every version, says the same.
+
+        >>> [Shard(index, 3).holds("job-1") for index in range(3)]
+        [False, True, False]
+        """
+        return crc32(job_id.encode()) % self.count == self.index
+
+    def __str__(self) -> str:
+        """As on the command line: `0/3`."""
+        return f"{self.index}/{self.count}"
+
+
+class Ownership(Protocol):
+    """The right to write, until `release`."""
+
+    def check(self, connection: Connection) -> None:
+        """Raise `StoreError` where it was lost; holds it until the transaction ends."""
+
+    def release(self) -> None:
+        """Let somebody else have it."""
+
+
+class FileOwnership:
+    """`<database>.lock`, held while the exporter lives."""
+
+    def __init__(self, url: URL) -> None:
+        """Take it.
+
+        Raises:
+            StoreError: another exporter holds it, or it cannot be written.
+        """
+        path = Path(f"{url.database}.lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock: IO[str] = path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise StoreError(f"another exporter is using the database {url.database}") from error
+
+    def check(self, connection: Connection) -> None:
+        """A lock of the kernel is not lost."""
+
+    def release(self) -> None:
+        """Let another exporter have the database."""
+        self._lock.close()
+
+
+class NoOwnership:
+    """Of a database in memory, which nobody else sees."""
+
+    def check(self, connection: Connection) -> None:
+        """Nothing can be lost."""
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+
+class SessionOwnership:
+    """The whole of a PostgreSQL database, or a shard of it."""
+
+    def __init__(
+        self, engine: Engine, shard: Shard | None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Take it.
+
+        Raises:
+            StoreError: a running exporter has it.
+        """
+        self._engine = engine
+        self._shard = shard
+        self._place = 0 if shard is None else shard.index + 1
+        self._token = secrets.token_hex(16)
+        self._lock = threading.Lock()
+        self._looked_s = monotonic()
+        self._monotonic = monotonic
+        self._session: Connection | None = self._take_locks()
+        with engine.begin() as connection:
+            others = owners.c.place != 0 if shard is None else owners.c.place == 0
+            connection.execute(delete(owners).where((owners.c.place == self._place) | others))
+            connection.execute(insert(owners).values(place=self._place, token=self._token))
+
+    def check(self, connection: Connection) -> None:
+        """Raise `StoreError` where somebody else has taken the place."""
+        query = select(owners.c.token).where(owners.c.place == self._place).with_for_update(read=True)
+        if connection.execute(query).scalar_one_or_none() != self._token:
+            raise StoreError("another exporter has taken over this database")
+        self._hold_again()
+
+    def release(self) -> None:
+        """Let somebody else have it."""
+        with self._lock:
+            if self._session is not None:
+                self._session.invalidate()
+                self._session.close()
+                self._session = None
+
+    def _hold_again(self) -> None:
+        """Take the locks again where their session was lost, as soon as the server lets go of the old one."""
+        with self._lock:
+            now_s = self._monotonic()
+            if self._session is None or now_s - self._looked_s < LOOK_EVERY_S:
+                return
+            self._looked_s = now_s
+            if not _is_alive(self._session):
+                with suppress(StoreError, SQLAlchemyError):
+                    taken = self._take_locks()
+                    self._session.close()
+                    self._session = taken
+
+    def _take_locks(self) -> Connection:
+        session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            self._lock_all(session)
+        except BaseException:
+            session.invalidate()
+            session.close()
+            raise
+        return session
+
+    def _lock_all(self, session: Connection) -> None:
+        if self._shard is None:
+            if not session.execute(select(func.pg_try_advisory_lock(OWNER_LOCK, 0))).scalar_one():
+                raise StoreError("another exporter is using this database")
+            return
+        if not session.execute(select(func.pg_try_advisory_lock_shared(OWNER_LOCK, 0))).scalar_one():
+            raise StoreError("another exporter has this database for itself, without --shard")
+        if not session.execute(select(func.pg_try_advisory_lock(OWNER_LOCK, self._place))).scalar_one():
+            raise StoreError(f"another exporter is using this database with --shard {self._shard}")
+        session.execute(select(func.pg_advisory_lock_shared(COUNT_LOCK, self._shard.count)))
+        counts = session.execute(_COUNTS, {"of": COUNT_LOCK, "own": self._shard.count}).scalars().all()
+        if counts:
+            raise StoreError(
+                f"another exporter divides this database into {counts[0]} shards, not {self._shard.count}"
+            )
+
+
+_COUNTS = text(
+    "SELECT DISTINCT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND classid::bigint = :of AND objid::bigint <> :own"
+)
+
+
+def _is_alive(session: Connection) -> bool:
+    try:
+        session.execute(text("SELECT 1"))
+    except DBAPIError:
+        return False
+    return True
