@@ -31,22 +31,26 @@ def what_is_missing(service: str) -> str | None:
     """
     if service in PROGRAMS:
         return None if shutil.which(service) else f"{service} is not on PATH"
-    if service == "torch" or service in FRAMEWORKS:
+    if service in ("torch", "torchtitan", *FRAMEWORKS):
         parts = TORCHREC_PARTS if service == "torch" else (service,)
         absent = [name for name in parts if importlib.util.find_spec(name) is None]
+        return f"not installed: {', '.join(absent)}" if absent else None
+    if service == "postgresql":
+        import postgresql  # noqa: PLC0415 - a copy of this file alone has no support beside it
+
+        absent = [name for name in ("psycopg",) if importlib.util.find_spec(name) is None]
+        absent += [] if postgresql.programs() else ["the programs of a PostgreSQL server"]
         return f"not installed: {', '.join(absent)}" if absent else None
     if service == "py-spy":
         places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         return None if shutil.which(service, path=places) else "py-spy is not installed"
-    if service == "torchtitan":
-        return None if importlib.util.find_spec(service) else "torchtitan is not installed"
     if service == "compiler":
         header = Path(sysconfig.get_path("include")) / "Python.h"
         absent = [
             name for name, there in (("g++", shutil.which("g++")), (header, header.is_file())) if not there
         ]
         return f"not there: {', '.join(map(str, absent))}" if absent else None
-    known = ", ".join([*PROGRAMS, "torch", "compiler", "py-spy", *FRAMEWORKS])
+    known = ", ".join([*PROGRAMS, "torch", "torchtitan", "compiler", "postgresql", "py-spy", *FRAMEWORKS])
     raise ValueError(f"no service {service!r} is known to tests/conftest.py (known: {known})")
 
 

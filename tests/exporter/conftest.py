@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import select
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import postgresql
 import pytest
 
 from ett_core import events as ev
@@ -182,6 +184,28 @@ def exporter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exporter]:
     running = start_exporter("--database", str(database))
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[postgresql.Cluster]:
+    """A PostgreSQL server; tests make databases of their own in it."""
+    running = postgresql.Cluster()
+    try:
+        yield running
+    finally:
+        running.remove()
+
+
+@pytest.fixture
+def new_database(cluster: postgresql.Cluster) -> Callable[[], str]:
+    """Makes PostgreSQL databases."""
+    return lambda: cluster.database("t" + secrets.token_hex(6))
+
+
+@pytest.fixture
+def database_url(new_database: Callable[[], str]) -> str:
+    """A new PostgreSQL database."""
+    return new_database()
 
 
 @pytest.fixture
