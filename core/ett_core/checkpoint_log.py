@@ -6,7 +6,7 @@ Part of the details fold (`ett_core.details`): held by one thread, in any order 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -45,6 +45,15 @@ class Durable(msgspec.Struct, frozen=True, gc=False):
     time: float
     step: int
     bytes: int | None
+
+
+class CheckpointLogState(NamedTuple):
+    """A `CheckpointLog` as a value."""
+
+    last_durable: Durable | None
+    kept: list[CheckpointDetail]
+    forgotten_through: tuple[int, int]
+    forgotten: list[float]
 
 
 class CheckpointLog:
@@ -92,6 +101,20 @@ class CheckpointLog:
     def blocking_s(self) -> float:
         """Seconds that checkpoints blocked the trainer: of each, the slowest rank."""
         return self._totals()[3]
+
+    def state(self) -> CheckpointLogState:
+        """The log as a value."""
+        kept = list(self._kept.values())
+        return CheckpointLogState(self.last_durable, kept, self._forgotten_through, list(self._forgotten))
+
+    @classmethod
+    def of_state(cls, state: CheckpointLogState) -> CheckpointLog:
+        """The log that gave `state`."""
+        log = cls()
+        log.last_durable, log._forgotten_through = state.last_durable, state.forgotten_through
+        log._kept = {(each.attempt, each.step): each for each in state.kept}
+        log._forgotten = list(state.forgotten)
+        return log
 
     def _totals(self) -> list[float]:
         return [

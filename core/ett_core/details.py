@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import asdict
 
 from ett_core.causes import cause_of_event
-from ett_core.checkpoint_log import CheckpointLog
+from ett_core.checkpoint_log import CheckpointLog, CheckpointLogState
 from ett_core.events import (
     AnyEvent,
     AttemptStart,
@@ -30,9 +30,10 @@ from ett_core.events import (
     Failure,
     Progress,
 )
-from ett_core.interference import AsyncSaves
+from ett_core.interference import AsyncSaves, AsyncSavesState
+from ett_core.packing import unwrapped, wrapped
 from ett_core.step_times import add_to, quantile
-from ett_core.stragglers import RankPaces
+from ett_core.stragglers import RankPaces, RankPacesState
 
 EVIDENCE_KEPT = 100
 """Latest evidence lines kept of one attempt."""
@@ -47,6 +48,8 @@ REPORTS_KEPT = 65_536
 """Totals kept, one a process (and cache); those of further processes are left out."""
 LARGEST_VALUE = 1e15
 """No single value adds more than this, so that no line can spoil a sum with infinity."""
+
+MAGIC = b"ettmore\x01"
 
 Moment: TypeAlias = tuple[int, float, str, int]
 
@@ -85,6 +88,26 @@ class EvidenceLine(msgspec.Struct, frozen=True, gc=False, order=True):
     text: str
 
 
+class DetailsState(NamedTuple):
+    """A `JobDetails` as a value."""
+
+    checkpoints: CheckpointLogState
+    nodes: dict[int, str]
+    compile_s: dict[str, float]
+    said: dict[str, tuple[Moment, str | int]]
+    labels: dict[str, tuple[Moment, str | int]]
+    versions: dict[str, tuple[Moment, str | int]]
+    node_moments: dict[int, Moment]
+    samples: float
+    rank_paces: RankPacesState
+    async_saves: AsyncSavesState
+    steps: dict[int, int]
+    longest_step_s: float
+    caches: list[Cache]
+    counters: list[tuple[str, Counters]]
+    evidence: dict[int, list[EvidenceLine]]
+
+
 class JobDetails:
     """The fold: `add` events, then read the properties."""
 
@@ -94,9 +117,9 @@ class JobDetails:
         """Node of each rank, by its latest event that names one."""
         self.compile_s: dict[str, float] = {}
         """Compile seconds by stage, summed over ranks; `native` is the native compiler's."""
-        self._said: dict[str, tuple[Moment, object]] = {}
-        self._labels: dict[str, tuple[Moment, object]] = {}
-        self._versions: dict[str, tuple[Moment, object]] = {}
+        self._said: dict[str, tuple[Moment, str | int]] = {}
+        self._labels: dict[str, tuple[Moment, str | int]] = {}
+        self._versions: dict[str, tuple[Moment, str | int]] = {}
         self._node_moments: dict[int, Moment] = {}
         self.samples = 0.0
         """Samples consumed by all ranks, each counting its own."""
@@ -113,6 +136,43 @@ class JobDetails:
         for event in events:
             self._note_node(event)
             self._take(event)
+
+    def state(self) -> DetailsState:
+        """The details as a value."""
+        return DetailsState(
+            self.checkpoints.state(),
+            dict(self.nodes),
+            dict(self.compile_s),
+            dict(self._said),
+            dict(self._labels),
+            dict(self._versions),
+            dict(self._node_moments),
+            self.samples,
+            self.rank_paces.state(),
+            self.async_saves.state(),
+            dict(self._steps),
+            self._longest_step_s,
+            list(self._caches.values()),
+            [(name, report) for (_, name), report in self._counters.items()],
+            {attempt: list(lines) for attempt, lines in self._evidence.items()},
+        )
+
+    @classmethod
+    def of_state(cls, state: DetailsState) -> JobDetails:
+        """The details that gave `state`."""
+        details = cls()
+        details.checkpoints = CheckpointLog.of_state(state.checkpoints)
+        details.nodes, details.compile_s = dict(state.nodes), dict(state.compile_s)
+        details._said, details._labels = dict(state.said), dict(state.labels)
+        details._versions, details._node_moments = dict(state.versions), dict(state.node_moments)
+        details.samples = state.samples
+        details.rank_paces = RankPaces.of_state(state.rank_paces)
+        details.async_saves = AsyncSaves.of_state(state.async_saves)
+        details._steps, details._longest_step_s = dict(state.steps), state.longest_step_s
+        details._caches = {(report.writer, report.cache): report for report in state.caches}
+        details._counters = {(report.writer, name): report for name, report in state.counters}
+        details._evidence = {attempt: list(lines) for attempt, lines in state.evidence.items()}
+        return details
 
     @property
     def labels(self) -> dict[str, str]:
@@ -261,6 +321,23 @@ class JobDetails:
             del self._evidence[min(self._evidence)]
 
 
+_decoder = msgspec.msgpack.Decoder(DetailsState)
+
+
+def dump(details: JobDetails) -> bytes:
+    """The details as bytes, for `load`."""
+    return wrapped(MAGIC, details.state())
+
+
+def load(data: bytes) -> JobDetails:
+    """The details that `dump` was given: they answer the same, and take in events as those would.
+
+    Raises:
+        ValueError: the bytes are damaged or of another version.
+    """
+    return JobDetails.of_state(unwrapped(MAGIC, data, _decoder.decode))
+
+
 def _evidence_line(event: Evidence | Failure) -> EvidenceLine:
     if isinstance(event, Evidence):
         time, source, text = event.observed_at or event.time, event.source, event.text
@@ -288,7 +365,7 @@ def _moment(event: AnyEvent) -> Moment:
     return (event.attempt, event.time, event.writer, event.seq)
 
 
-def _say(said: dict[str, tuple[Moment, object]], name: str, moment: Moment, value: object) -> None:
+def _say(said: dict[str, tuple[Moment, str | int]], name: str, moment: Moment, value: str | int) -> None:
     """Keep the latest value that says something under `name`."""
     if not value or (name not in said and len(said) >= NAMES_KEPT):
         return

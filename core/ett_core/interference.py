@@ -107,6 +107,17 @@ class Interference(msgspec.Struct, frozen=True, gc=False):
     noise_s: float | None
 
 
+class AsyncSavesState(NamedTuple):
+    """An `AsyncSaves` as a value."""
+
+    begun: list[tuple[SaveKey, float]]
+    ended: list[tuple[SaveKey, tuple[float, str]]]
+    reports: dict[int, list[Report]]
+    leaders: dict[int, int]
+    settled: list[SaveInterference]
+    forgotten: tuple[int, float]
+
+
 class AsyncSaves:
     """The fold: `add` events, then read."""
 
@@ -132,6 +143,27 @@ class AsyncSaves:
         for attempt in {attempt for attempt, _ in self._begun}:
             found.update(self._measured(attempt))
         return [found[key] for key in sorted(found)[-SAVES_KEPT:]]
+
+    def state(self) -> AsyncSavesState:
+        """The saves as a value."""
+        return AsyncSavesState(
+            list(self._begun.items()),
+            list(self._ended.items()),
+            {attempt: list(reports) for attempt, reports in self._reports.items()},
+            dict(self._leaders),
+            list(self._settled.values()),
+            self._forgotten,
+        )
+
+    @classmethod
+    def of_state(cls, state: AsyncSavesState) -> AsyncSaves:
+        """The saves that gave `state`."""
+        saves = cls()
+        saves._begun, saves._ended = dict(state.begun), dict(state.ended)
+        saves._reports = {attempt: list(reports) for attempt, reports in state.reports.items()}
+        saves._leaders, saves._forgotten = dict(state.leaders), state.forgotten
+        saves._settled = {(save.attempt, save.step): save for save in state.settled}
+        return saves
 
     def _add_save(self, event: Checkpoint | CheckpointDurable | CheckpointFailed) -> None:
         key = (event.attempt, event.step)

@@ -139,6 +139,14 @@ class Straggler(msgspec.Struct, frozen=True, gc=False):
     ongoing: bool
 
 
+class RankPacesState(NamedTuple):
+    """A `RankPaces` as a value, without its rules."""
+
+    halves: list[tuple[WindowKey, dict[int, Pace]]]
+    verdicts: list[tuple[WindowKey, dict[int, Slowness], float | None]]
+    forgotten_through: WindowKey
+
+
 class RankPaces:
     """The fold: `add` progress reports, then ask who is slow."""
 
@@ -197,6 +205,21 @@ class RankPaces:
         verdicts = (verdict for (attempt, _), verdict in self._verdicts.items() if attempt == latest)
         spreads = [verdict.spread for verdict in verdicts if verdict.spread is not None]
         return median(spreads) if spreads else None
+
+    def state(self) -> RankPacesState:
+        """The paces as a value."""
+        verdicts = [(key, dict(found.slow), found.spread) for key, found in self._verdicts.items()]
+        return RankPacesState(list(self._halves.items()), verdicts, self._forgotten_through)
+
+    @classmethod
+    def of_state(cls, state: RankPacesState, rules: StragglerRules | None = None) -> RankPaces:
+        """The paces that gave `state`; under the same rules they judge the same."""
+        paces = cls(rules)
+        paces._halves = {key: dict(ranks) for key, ranks in state.halves}
+        paces._cells = sum(map(len, paces._halves.values()))
+        paces._verdicts = {key: Verdict(slow, spread) for key, slow, spread in state.verdicts}
+        paces._forgotten_through = state.forgotten_through
+        return paces
 
     def _window(self, key: WindowKey) -> dict[int, Pace]:
         """The paces of a window: its two halves together."""

@@ -189,3 +189,24 @@ def test_a_cause_says_what_is_known_and_no_more(cause, facts):
 def test_a_cause_is_always_short_and_never_empty(facts):
     """Any report gives one line of bounded length."""
     assert 0 < len(words(facts)) <= 300
+
+
+def test_details_are_the_same_after_a_restart(story):
+    """Details that are dumped and loaded between any two events end as those of all events at once."""
+    events = story("j").events
+    fold = JobDetails()
+    for each in events:
+        fold.add([each])
+        fold = details.load(details.dump(fold))
+    whole = folded(*events)
+    assert everything(fold) == everything(whole)
+    assert fold.state() == whole.state()
+    assert (fold.stragglers(), fold.async_saves.saves) == (whole.stragglers(), whole.async_saves.saves)
+
+
+def test_damaged_details_are_refused(story):
+    """Bytes of details that are cut, changed or of something else are a ValueError."""
+    data = details.dump(folded(*story("j").events))
+    for bad in (b"", data[:-1], data[:30] + b"x" + data[31:], b"ettfold\x01" + data[8:]):
+        with pytest.raises(ValueError, match="snapshot"):
+            details.load(bad)

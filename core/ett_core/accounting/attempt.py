@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ett_core.accounting.account import nanoseconds
-from ett_core.accounting.loop import Loop, LoopMark
+from ett_core.accounting.loop import Loop, LoopMark, LoopState
 from ett_core.accounting.phases import MAIN, Phase
-from ett_core.accounting.rank import Rank, RankMark, begin_reported, begin_unreported
+from ett_core.accounting.rank import Rank, RankMark, RankState, begin_reported, begin_unreported
 from ett_core.accounting.settings import Settings
 from ett_core.events import (
+    AnyEvent,
     AttemptEnd,
     AttemptStart,
     Checkpoint,
@@ -45,12 +46,47 @@ class Ender(NamedTuple):
 class AttemptMark(NamedTuple):
     """A point in an `Attempt` to come back to."""
 
-    values: tuple[Any, ...]
-    held_back: list[tuple[int, Event]]
+    values: AttemptValues
+    held_back: list[tuple[int, AnyEvent]]
     resumed: dict[int, int]
     durable: dict[int, int]
     loop: tuple[Loop, LoopMark] | None
     ranks: dict[int, tuple[Rank, RankMark]]
+
+
+class AttemptValues(NamedTuple):
+    """The single values of an `Attempt`, in the order of `Attempt._VALUES`."""
+
+    first_ns: int | None
+    last_ns: int
+    start_ns: int | None
+    allocated_ns: int | None
+    leader: int | None
+    reached_step: int | None
+    checkpoint_spoken_ns: int | None
+    succeeded_ns: int | None
+    ender: Ender | None
+    teardown_ns: int | None
+    survived: int
+    observed: bool
+    rank_started: bool
+    info: AttemptStart | None
+    last_progress_ns: int | None
+    first_bad_ns: int | None
+    over_ns: int | None
+    late_leader: int | None
+    late_report_ns: int
+
+
+class AttemptState(NamedTuple):
+    """An `Attempt` as a value."""
+
+    values: AttemptValues
+    held_back: list[tuple[int, AnyEvent]]
+    resumed: dict[int, int]
+    durable: dict[int, int]
+    loop: LoopState | None
+    ranks: dict[int, RankState]
 
 
 class Attempt:
@@ -107,7 +143,7 @@ class Attempt:
         self._first_bad_ns: int | None = None
         self._over_ns: int | None = None
         """The moment that, as it looks, ended the attempt; what comes later is held back."""
-        self._held_back: list[tuple[int, Event]] = []
+        self._held_back: list[tuple[int, AnyEvent]] = []
         self._late_leader: int | None = None
         self._late_report_ns = 0
 
@@ -118,7 +154,7 @@ class Attempt:
 
     # -- consuming ---------------------------------------------------------------------------
 
-    def consume(self, at_ns: int, event: Event) -> None:
+    def consume(self, at_ns: int, event: AnyEvent) -> None:
         """Fold the next event, which is not earlier than any before it."""
         self.version += 1
         self.last_ns = at_ns
@@ -129,7 +165,7 @@ class Attempt:
         else:
             self._take(at_ns, event)
 
-    def consume_late(self, at_ns: int, event: Event) -> None:
+    def consume_late(self, at_ns: int, event: AnyEvent) -> None:
         """Fold an event that came after the next attempt had started, or the job had ended.
 
         It can tell when the attempt started and how it ended, and nothing else.
@@ -164,7 +200,7 @@ class Attempt:
         if handler is not None:
             handler(self, at_ns, event)
 
-    def _hold_back(self, at_ns: int, event: Event) -> None:
+    def _hold_back(self, at_ns: int, event: AnyEvent) -> None:
         """Something came after what may have been the end."""
         if type(event) not in _HANDLERS:
             return
@@ -350,7 +386,7 @@ class Attempt:
     def mark(self) -> AttemptMark:
         """What `restore` needs to come back to this point."""
         return AttemptMark(
-            tuple(getattr(self, name) for name in self._VALUES),
+            self._values(),
             list(self._held_back),
             dict(self.resumed),
             dict(self.durable),
@@ -373,6 +409,32 @@ class Attempt:
         for number, (rank, rank_mark) in mark.ranks.items():
             rank.restore(rank_mark)
             self.ranks[number] = rank
+
+    def _values(self) -> AttemptValues:
+        return AttemptValues(*(getattr(self, name) for name in self._VALUES))
+
+    def state(self) -> AttemptState:
+        """The attempt as a value."""
+        return AttemptState(
+            self._values(),
+            list(self._held_back),
+            dict(self.resumed),
+            dict(self.durable),
+            None if self.loop is None else self.loop.state(),
+            {number: rank.state() for number, rank in self.ranks.items()},
+        )
+
+    @classmethod
+    def of_state(cls, number: int, settings: Settings, state: AttemptState) -> Attempt:
+        """The attempt that gave `state`."""
+        attempt = cls(number, settings)
+        for name, value in zip(cls._VALUES, state.values, strict=True):
+            setattr(attempt, name, value)
+        attempt._held_back = list(state.held_back)
+        attempt.resumed, attempt.durable = dict(state.resumed), dict(state.durable)
+        attempt.loop = None if state.loop is None else Loop.of_state(settings, state.loop)
+        attempt.ranks = {number: Rank.of_state(rank) for number, rank in state.ranks.items()}
+        return attempt
 
 
 _FRAMING = frozenset({AttemptStart, AttemptEnd, Failure})

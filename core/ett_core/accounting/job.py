@@ -8,19 +8,34 @@ comes later than that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
-from ett_core.accounting.lane import Lane
+from ett_core.accounting.lane import Lane, LaneState
 from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
 from ett_core.accounting.report import Chain, account_of
 from ett_core.accounting.settings import Settings
-from ett_core.events import Clock, Event, JobEnd, encode
+from ett_core.events import AnyEvent, Clock, JobEnd, encode
 from ett_core.sequences import Sequences
 
 CLOCK_TOLERANCE_S = 2.0
 DEFAULTS = Settings()
-History = Callable[[], Iterable[Event]]
+History = Callable[[], Iterable[AnyEvent]]
 """Gives every event of the job that was ever added, in any order, repeats allowed."""
+
+
+class FoldState(NamedTuple):
+    """A `JobFold` as a value; events that it kept itself are no part of it."""
+
+    job_id: str
+    limits: dict[str, float]
+    sequences: dict[str, str]
+    lanes: list[LaneState]
+    job_ends: list[JobEnded]
+    clocks: list[Clock]
+    offsets: dict[str, int]
+    conflict: bool
 
 
 class JobFold:
@@ -36,7 +51,7 @@ class JobFold:
         """
         self.job_id = job_id
         self._settings = settings
-        self._kept: list[Event] | None = [] if history is None else None
+        self._kept: list[AnyEvent] | None = [] if history is None else None
         self._history: History = history if history is not None else self._from_memory
         self._sequences: dict[str, Sequences] = {}
         self._lanes: dict[int, Lane] = {}
@@ -45,11 +60,41 @@ class JobFold:
         self._offsets: dict[str, int] = {}
         self._conflict = False
 
-    def _from_memory(self) -> Iterable[Event]:
+    def state(self) -> FoldState:
+        """The fold as a value."""
+        return FoldState(
+            self.job_id,
+            asdict(self._settings),
+            {writer: str(held) for writer, held in self._sequences.items()},
+            [lane.state() for lane in self._lanes.values()],
+            list(self._job_ends),
+            list(self._clocks.values()),
+            dict(self._offsets),
+            self._conflict,
+        )
+
+    @classmethod
+    def of_state(cls, state: FoldState, *, settings: Settings, history: History) -> JobFold:
+        """The fold that gave `state`; `history` holds every event that it was given.
+
+        Raises:
+            ValueError: it was made with other settings.
+        """
+        if state.limits != asdict(settings):
+            raise ValueError("a fold was kept with other settings of the accounting")
+        fold = cls(state.job_id, settings=settings, history=history)
+        fold._sequences = {writer: Sequences.parse(held) for writer, held in state.sequences.items()}
+        fold._lanes = {lane.number: Lane.of_state(settings, lane) for lane in state.lanes}
+        fold._job_ends, fold._conflict = list(state.job_ends), state.conflict
+        fold._clocks = {clock.of_writer: clock for clock in state.clocks}
+        fold._offsets = dict(state.offsets)
+        return fold
+
+    def _from_memory(self) -> Iterable[AnyEvent]:
         assert self._kept is not None  # noqa: S101 - this is the history only where events are kept
         return self._kept
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, events: Iterable[AnyEvent]) -> None:
         """Take in events of this job, in any order; repeats change nothing.
 
         Raises:
@@ -78,16 +123,16 @@ class JobFold:
                     self._kept.append(event)
                 self._conflict = True
 
-    def _is_repeat(self, event: Event) -> bool:
+    def _is_repeat(self, event: AnyEvent) -> bool:
         """Whether a known key came with a content that is known to be the same."""
         lane = self._lanes.get(event.attempt)
         return lane is not None and lane.holds(self._place(event), event)
 
-    def _place(self, event: Event) -> int:
+    def _place(self, event: AnyEvent) -> int:
         """Time of an event on the corrected clock, in nanoseconds."""
         return nanoseconds(event.time) - self._offsets.get(event.writer, 0)
 
-    def _add_about_job(self, event: Event) -> None:
+    def _add_about_job(self, event: AnyEvent) -> None:
         if isinstance(event, JobEnd):
             place = (self._place(event), event.attempt, event.rank, event.writer, event.seq)
             self._job_ends.append(JobEnded(*place, event.status))
@@ -118,8 +163,8 @@ class JobFold:
             if lane.stale:
                 self._refold({lane.number: lane}, canonical(self._history()))
 
-    def _refold(self, lanes: dict[int, Lane], events: Iterable[Event]) -> None:
-        placed: dict[int, list[tuple[int, Event]]] = {number: [] for number in lanes}
+    def _refold(self, lanes: dict[int, Lane], events: Iterable[AnyEvent]) -> None:
+        placed: dict[int, list[tuple[int, AnyEvent]]] = {number: [] for number in lanes}
         for event in events:
             if event.attempt in placed and not isinstance(event, (Clock, JobEnd)):
                 self._sequences.setdefault(event.writer, Sequences()).add(event.seq)
@@ -185,9 +230,9 @@ class JobFold:
         return {} if chain is None else in_seconds(chain.window(nanoseconds(begin), nanoseconds(end)))
 
 
-def canonical(events: Iterable[Event]) -> list[Event]:
+def canonical(events: Iterable[AnyEvent]) -> list[AnyEvent]:
     """One event a key: of different ones the earliest, then the one with the smallest text."""
-    chosen: dict[tuple[str, int], Event] = {}
+    chosen: dict[tuple[str, int], AnyEvent] = {}
     for event in events:
         key = (event.writer, event.seq)
         other = chosen.get(key)
@@ -196,9 +241,9 @@ def canonical(events: Iterable[Event]) -> list[Event]:
     return list(chosen.values())
 
 
-def _preference(event: Event) -> tuple[float, bytes]:
+def _preference(event: AnyEvent) -> tuple[float, bytes]:
     return (event.time, encode(event))
 
 
-def _order(event: Event) -> tuple[float, int, int, str, int]:
+def _order(event: AnyEvent) -> tuple[float, int, int, str, int]:
     return (event.time, event.attempt, event.rank, event.writer, event.seq)

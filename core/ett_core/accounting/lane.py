@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ett_core.accounting.account import nanoseconds
-from ett_core.accounting.attempt import Attempt, AttemptMark
+from ett_core.accounting.attempt import Attempt, AttemptMark, AttemptState
 from ett_core.accounting.settings import Settings
-from ett_core.events import Event
+from ett_core.events import AnyEvent
 
 MARK_EVERY = 64
 TRIM_AT = 4096
@@ -30,6 +30,23 @@ class _Mark(NamedTuple):
     consumed: int
     parts: int
     last: AttemptMark | None
+
+
+class LaneState(NamedTuple):
+    """A `Lane` as a value: its attempts as of its first mark, and what came after that.
+
+    A stale lane has neither: it is folded again from the history.
+    """
+
+    number: int
+    stale: bool
+    presence: list[tuple[int, str, int, int]]
+    divided: bool
+    cuts: dict[int, int | None]
+    splits: list[int]
+    dropped: int
+    parts: list[AttemptState]
+    events: list[tuple[int, AnyEvent]]
 
 
 class Lane:
@@ -49,14 +66,14 @@ class Lane:
         """Whether the lane must be folded again from the history."""
         self.parts: list[Attempt] = []
         self._keys: list[Key] = []
-        self._events: list[Event] = []
+        self._events: list[AnyEvent] = []
         self._dropped = 0
         self._consumed = 0
         self._trim_at = TRIM_AT
         self._marks: list[_Mark] = [_Mark(0, 0, None)]
         self._splits: list[int] = []
 
-    def add(self, at_ns: int, event: Event) -> None:
+    def add(self, at_ns: int, event: AnyEvent) -> None:
         """Put an event in its place and fold it if that is the end."""
         key = (at_ns, event.rank, event.writer, event.seq)
         self._note_presence(at_ns, event)
@@ -78,7 +95,7 @@ class Lane:
             self.settle()
             self._trim()
 
-    def _note_presence(self, at_ns: int, event: Event) -> None:
+    def _note_presence(self, at_ns: int, event: AnyEvent) -> None:
         seen = self._presence.get((event.rank, event.writer))
         if seen is None:
             self._presence[event.rank, event.writer] = [at_ns, at_ns]
@@ -103,7 +120,7 @@ class Lane:
         """Whether a writer sent events of this attempt."""
         return any(name == writer for _, name in self._presence)
 
-    def holds(self, at_ns: int, event: Event) -> bool:
+    def holds(self, at_ns: int, event: AnyEvent) -> bool:
         """Whether this very event is among those still held in order."""
         place = bisect_left(self._keys, (at_ns, event.rank, event.writer, event.seq))
         return place < len(self._events) and self._events[place] == event
@@ -130,7 +147,7 @@ class Lane:
                 self._marks.append(_Mark(self._consumed, len(self.parts), last.mark()))
                 due = self._consumed + MARK_EVERY + 4 * len(last.ranks)
 
-    def _consume(self, at_ns: int, event: Event) -> None:
+    def _consume(self, at_ns: int, event: AnyEvent) -> None:
         part = bisect_right(self._splits, at_ns) if self._splits else 0
         while len(self.parts) <= part:
             self.parts.append(Attempt(self.number, self._settings))
@@ -193,7 +210,36 @@ class Lane:
         self._dropped += drop
         self._trim_at = max(TRIM_AT, 2 * len(self._keys))
 
-    def refold(self, placed: Iterable[tuple[int, Event]]) -> None:
+    def state(self) -> LaneState:
+        """The lane as a value; whatever is in place is folded before."""
+        self.settle()
+        presence = [(rank, writer, seen[0], seen[1]) for (rank, writer), seen in self._presence.items()]
+        bare = LaneState(self.number, self.stale, presence, self._divided, dict(self._cuts), [], 0, [], [])
+        if self.stale:
+            return bare
+        self._trim()
+        self._rewind(self._dropped)
+        parts = [part.state() for part in self.parts]
+        events = [(key[0], event) for key, event in zip(self._keys, self._events, strict=True)]
+        self.settle()
+        return bare._replace(splits=list(self._splits), dropped=self._dropped, parts=parts, events=events)
+
+    @classmethod
+    def of_state(cls, settings: Settings, state: LaneState) -> Lane:
+        """The lane that gave `state`."""
+        lane = cls(state.number, settings)
+        lane._presence = {(rank, writer): [first, last] for rank, writer, first, last in state.presence}
+        lane._divided, lane._cuts = state.divided, dict(state.cuts)
+        lane.stale, lane._splits = state.stale, list(state.splits)
+        lane.parts = [Attempt.of_state(state.number, settings, part) for part in state.parts]
+        lane._keys = [(at, e.rank, e.writer, e.seq) for at, e in state.events]
+        lane._events = [event for _, event in state.events]
+        lane._dropped = lane._consumed = state.dropped
+        last = lane.parts[-1].mark() if lane.parts else None
+        lane._marks = [_Mark(state.dropped, len(lane.parts), last)]
+        return lane
+
+    def refold(self, placed: Iterable[tuple[int, AnyEvent]]) -> None:
         """Fold the lane anew from all its events, in any order, each once, with their times."""
         ordered = sorted(((at, e.rank, e.writer, e.seq), e) for at, e in placed)
         self._presence = {}

@@ -7,6 +7,7 @@ length and going back is a cut. Times and amounts are whole nanoseconds.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,24 @@ class LoopMark(NamedTuple):
     wait_ns: int
     stall_ns: int
     phase_ns: dict[str, int]
+
+
+class LoopState(NamedTuple):
+    """A `Loop` as a value; `columns` hold 64-bit integers, lowest byte first."""
+
+    first_ns: int
+    first: Progress
+    first_stall_ns: int
+    prev_ns: int
+    step: int
+    step_count: int
+    step_sum_s: float
+    training_ns: int
+    wait_ns: int
+    stall_ns: int
+    phase_ns: dict[str, int]
+    columns: list[bytes]
+    phases: list[Piece]
 
 
 class Loop:
@@ -288,6 +307,59 @@ class Loop:
         self.step_count, self.step_sum_s = mark.step_count, mark.step_sum_s
         self.training_ns, self.wait_ns, self.stall_ns = mark.training_ns, mark.wait_ns, mark.stall_ns
         self.phase_ns = dict(mark.phase_ns)
+
+    def state(self) -> LoopState:
+        """The loop as a value."""
+        return LoopState(
+            self.first_ns,
+            self.first,
+            self.first_stall_ns,
+            self.prev_ns,
+            self.step,
+            self.step_count,
+            self.step_sum_s,
+            self.training_ns,
+            self.wait_ns,
+            self.stall_ns,
+            dict(self.phase_ns),
+            [_as_bytes(getattr(self, name)) for name in _COLUMNS],
+            list(self._phases),
+        )
+
+    @classmethod
+    def of_state(cls, settings: Settings, state: LoopState) -> Loop:
+        """The loop that gave `state`.
+
+        Raises:
+            ValueError: its columns do not fit each other.
+        """
+        if len({len(column) for column in state.columns}) != 1 or len(state.columns) != len(_COLUMNS):
+            raise ValueError("the columns of a loop are not of one length")
+        loop = cls(settings, state.first_ns, state.first)
+        loop.first_stall_ns, loop.prev_ns, loop.step = state.first_stall_ns, state.prev_ns, state.step
+        loop.step_count, loop.step_sum_s = state.step_count, state.step_sum_s
+        loop.training_ns, loop.wait_ns, loop.stall_ns = state.training_ns, state.wait_ns, state.stall_ns
+        loop.phase_ns = dict(state.phase_ns)
+        for name, column in zip(_COLUMNS, state.columns, strict=True):
+            setattr(loop, name, _from_bytes(column))
+        loop._phases = list(state.phases)
+        loop._phase_ends = array("q", [piece.end_ns for piece in state.phases])
+        return loop
+
+
+def _as_bytes(column: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        column = column[:]
+        column.byteswap()
+    return column.tobytes()
+
+
+def _from_bytes(data: bytes) -> array[int]:
+    column = array("q")
+    column.frombytes(data)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
 
 
 def _first_lost_from(step: int, steps: int) -> int:

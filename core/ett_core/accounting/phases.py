@@ -103,6 +103,27 @@ class PhaseLog:
         self.stacks = dict(mark.stacks)
         self.opened = mark.opened
 
+    def state(self) -> PhaseLogState:
+        """The log as a value."""
+        return PhaseLogState(list(self.closed), dict(self.stacks), self.opened, self.base)
+
+    @classmethod
+    def of_state(cls, state: PhaseLogState) -> PhaseLog:
+        """The log that gave `state`."""
+        log = cls()
+        log.closed, log.stacks = list(state.closed), dict(state.stacks)
+        log.opened, log.base = state.opened, state.base
+        return log
+
+
+class PhaseLogState(NamedTuple):
+    """A `PhaseLog` as a value."""
+
+    closed: list[Phase]
+    stacks: dict[str, tuple[Phase, ...]]
+    opened: int
+    base: int
+
 
 class PhaseLogMark(NamedTuple):
     """A point in a `PhaseLog` to come back to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ett_core.accounting.phases import MAIN, Phase, PhaseLog, PhaseLogMark
+from ett_core.accounting.phases import MAIN, Phase, PhaseLog, PhaseLogMark, PhaseLogState
 
 
 class RankMark(NamedTuple):
@@ -16,6 +16,16 @@ class RankMark(NamedTuple):
     first_report_ns: int | None
     starting: PhaseLogMark
     since_report: tuple[PhaseLog, PhaseLogMark] | None
+
+
+class RankState(NamedTuple):
+    """A `Rank` as a value."""
+
+    first_batch_ns: int | None
+    first_batch_step: int | None
+    first_report_ns: int | None
+    starting: PhaseLogState
+    since_report: PhaseLogState | None
 
 
 class Rank:
@@ -99,6 +109,23 @@ class Rank:
         if mark.since_report is not None:
             self.since_report, later = mark.since_report
             self.since_report.restore(later)
+
+    def state(self) -> RankState:
+        """The rank as a value."""
+        later = None if self.since_report is None else self.since_report.state()
+        return RankState(
+            self.first_batch_ns, self.first_batch_step, self.first_report_ns, self.starting.state(), later
+        )
+
+    @classmethod
+    def of_state(cls, state: RankState) -> Rank:
+        """The rank that gave `state`."""
+        rank = cls()
+        rank.first_batch_ns, rank.first_batch_step = state.first_batch_ns, state.first_batch_step
+        rank.first_report_ns = state.first_report_ns
+        rank.starting = PhaseLog.of_state(state.starting)
+        rank.since_report = None if state.since_report is None else PhaseLog.of_state(state.since_report)
+        return rank
 
 
 def begin_unreported(ranks: Mapping[int, Rank]) -> tuple[int | None, int | None]:

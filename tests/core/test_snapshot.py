@@ -1,0 +1,144 @@
+"""Folds as bytes: what is loaded answers as if nothing had happened, and no bytes do harm."""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import pairwise
+
+import pytest
+from event_soup import EPOCH, soups
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plausible import plausible
+
+from ett_core.accounting import JobFold, Settings, lane
+from ett_core.accounting.loop import Loop
+from ett_core.accounting.snapshot import MAGIC, dump, load, wrapped
+from ett_core.events import Progress
+
+EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
+LATER = (0, 30, 1000, 30_000)
+SHORT = Settings(late_window_s=5.0)
+
+
+@pytest.fixture(autouse=True)
+def marks_lie_close(monkeypatch):
+    """Short histories have several marks, so that snapshots hold attempts and events after them."""
+    monkeypatch.setattr(lane, "MARK_EVERY", 3)
+
+
+def answers(fold, end):
+    """What the fold says as of some moments, whole and in windows."""
+    found = []
+    for now in (end + later for later in LATER):
+        windows = [fold.window(end - 400, end - 33.3, now), fold.window(end - 33.3, now, now)]
+        found.append((fold.account(now), fold.timeline(now), windows))
+    return found
+
+
+def check(parts, end, limits=SHORT):
+    """A fold that is dumped and loaded between the parts answers as one that is given all at once."""
+    told = []
+    broken = JobFold(parts[0][0].job_id, settings=limits, history=lambda: told)
+    whole = JobFold(parts[0][0].job_id, settings=limits)
+    for part in parts:
+        told += part
+        broken.add(part)
+        whole.add(part)
+        broken = load(dump(broken), broken._history, limits)
+    assert answers(broken, end) == answers(whole, end)
+
+
+def cut_into(events, cuts):
+    places = sorted({0, len(events), *(cut % (len(events) + 1) for cut in cuts)})
+    return [events[a:b] for a, b in pairwise(places)]
+
+
+@given(soups, st.lists(st.integers(0, 100), max_size=3))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_a_soup_with_restarts_in_it(events, cuts):
+    """Whatever arrives, a restart in between changes no answer."""
+    check(cut_into(events, cuts), EPOCH + 900)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_plausible_histories_with_restarts_in_them(shuffled):
+    """The same for histories that real jobs write, in order and not."""
+    for seed in range(80):
+        source = random.Random(seed)
+        events, now = plausible(source)
+        if shuffled:
+            events.sort(key=lambda event, source=source: event.time + source.uniform(0, 20))
+        check(cut_into(events, [source.randrange(1000) for _ in range(3)]), now)
+
+
+def test_late_events_need_no_history_within_the_late_window():
+    """An event that is late by less than the window finds its place after a restart without the history."""
+    events = [e for e in plausible(random.Random(5))[0] if e.kind != "clock"]
+    events.sort(key=lambda event: event.time)
+    late = events.pop(-2)
+    fold = JobFold("job", history=list)
+    fold.add(events)
+
+    def read_again():
+        pytest.fail("the history was read")
+
+    again = load(dump(fold), read_again)
+    again.add([late])
+    whole = JobFold("job")
+    whole.add([*events, late])
+    assert again.account(EPOCH + 5000) == whole.account(EPOCH + 5000)
+
+
+def test_a_fold_goes_on_after_it_was_dumped():
+    """Dumping changes nothing: the same fold takes in what comes and answers as before."""
+    events, now = plausible(random.Random(11))
+    fold, plain = JobFold("job"), JobFold("job")
+    for event in events:
+        fold.add([event])
+        dump(fold)
+    plain.add(events)
+    assert answers(fold, now) == answers(plain, now)
+
+
+@pytest.fixture(scope="module")
+def snapshot():
+    fold = JobFold("job", history=list)
+    fold.add(plausible(random.Random(3))[0])
+    return dump(fold)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_damaged_bytes_are_refused(snapshot, data):
+    """Bytes that were cut, changed or lengthened are a ValueError."""
+    place = data.draw(st.integers(0, len(snapshot) - 1))
+    value = data.draw(st.integers(0, 255).filter(lambda v: v != snapshot[place]))
+    changed = snapshot[:place] + bytes([value]) + snapshot[place + 1 :]
+    for bad in (changed, snapshot[:place], snapshot + bytes([value])):
+        with pytest.raises(ValueError, match=r"snapshot"):
+            load(bad, list)
+
+
+@given(st.recursive(st.none() | st.integers(-9, 9) | st.text(max_size=3), st.lists, max_leaves=8))
+@settings(deadline=None)
+def test_strange_values_are_refused(value):
+    """A state that is none, under a right checksum, is a ValueError as well."""
+    with pytest.raises(ValueError, match=r"."):
+        load(wrapped(MAGIC, value), list)
+
+
+def test_other_settings_are_refused(snapshot):
+    """A fold made with other limits of the accounting is not carried on with these."""
+    with pytest.raises(ValueError, match="settings"):
+        load(snapshot, list, Settings(stall_after_s=7.0))
+
+
+def test_columns_of_different_lengths_are_refused():
+    """Columns of a loop that do not fit each other are no loop."""
+    report = Progress(job_id="j", writer="w", seq=0, attempt=0, rank=0, time=EPOCH, step=1, steps=1)
+    state = Loop(SHORT, 0, report).state()
+    assert Loop.of_state(SHORT, state).state() == state
+    with pytest.raises(ValueError, match="columns"):
+        Loop.of_state(SHORT, state._replace(columns=[bytes(8), *state.columns[1:]]))
