@@ -80,6 +80,7 @@ def test_a_killed_rank_is_accounted_for_and_the_restart_continues_where_it_did(e
     assert ran.of("progress", 1)[-1].step == 32
     durable = [(event.step, event.mode) for event in ran.of("checkpoint_durable")]
     assert sorted(durable) == [(8, "sync"), (16, "async"), (24, "sync"), (32, "async")]
+    assert all(event.bytes for event in ran.of("checkpoint_durable") if event.mode == "sync")
     assert len(SENTENCE.findall(ran.err)) == 1
 
 

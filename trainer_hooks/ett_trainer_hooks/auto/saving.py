@@ -9,7 +9,7 @@ returned; of an asynchronous one whose upload is complete. It is dated to the en
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -99,11 +99,12 @@ def saving_together(watch: Watch, save: Function) -> Function:
         if not watch.here:
             return save(*args, **kwargs)
         step = watch.recorder.step
-        with watch.whole(), watch.recorder.checkpoint(step):
+        with watch.whole(), watch.recorder.checkpoint(step) as span:
             result = save(*args, **kwargs)
+            span.bytes = watch.recorder.guard.call(_bytes_of, result)
         if watch.recorder.identity.rank == 0:
-            watch.recorder.durable(step)
-            watch.recorder.note_save(step, kwargs.get("checkpoint_id"))
+            watch.recorder.durable(step, bytes=span.bytes)
+            watch.recorder.note_save(step, place_of(kwargs))
         return result
 
     return observed
@@ -120,7 +121,7 @@ def saving_asynchronously(watch: Watch, save: Function) -> Function:
         began_s = watch.recorder.monotonic()
         with watch.whole(), watch.recorder.checkpoint(step, mode="async"):
             result = save(*args, **kwargs)
-        watch.recorder.guard.call(_follow, watch, result, step, began_s, kwargs.get("checkpoint_id"))
+        watch.recorder.guard.call(_follow, watch, result, step, began_s, place_of(kwargs))
         return result
 
     return observed
@@ -135,7 +136,7 @@ def loading_together(watch: Watch, load: Function) -> Function:
             return load(*args, **kwargs)
         with watch.whole(), watch.recorder.phase("checkpoint_load"):
             result = load(*args, **kwargs)
-        watch.recorder.loaded(kwargs.get("checkpoint_id"))
+        watch.recorder.loaded(place_of(kwargs))
         return result
 
     return observed
@@ -169,6 +170,25 @@ def _follow(watch: Watch, result: Any, step: int, began_s: float, place: object)
     getattr(result, "upload_completion", result).add_done_callback(
         lambda future: recorder.guard.call(over, future)
     )
+
+
+def _bytes_of(metadata: object) -> int | None:
+    """Bytes that all ranks wrote, None where the storage does not say."""
+    from ett_trainer_hooks.adapters.dcp import bytes_of  # noqa: PLC0415 - it imports torch, which is there
+
+    return bytes_of(metadata)
+
+
+def place_of(arguments: Mapping[str, Any]) -> object:
+    """Where a distributed checkpoint lies: its id, else the path of the storage that was given.
+
+    >>> place_of({"checkpoint_id": "saves/8"}), place_of({"storage_reader": object()})
+    ('saves/8', None)
+    """
+    if (place := arguments.get("checkpoint_id")) is not None:
+        return place
+    storage = arguments.get("storage_writer") or arguments.get("storage_reader")
+    return getattr(storage, "path", None)
 
 
 def is_path(target: object) -> bool:

@@ -37,7 +37,7 @@ done = max((int(path.name) for path in saves.glob("[0-9]*") if (path / ".metadat
 if done:
     state = {"model": model.state_dict()}
     with timed("load"):
-        dcp.load(state, checkpoint_id=f"{saves}/{done}")
+        dcp.load(state, storage_reader=dcp.FileSystemReader(f"{saves}/{done}"))
     model.load_state_dict(state["model"])
 began_at = done
 kept = 0.0
