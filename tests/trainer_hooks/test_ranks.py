@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ett_core.events import AttemptStart, Heartbeat
-from ett_trainer_hooks.identity import Identity, process_started_at
+from ett_trainer_hooks.identity import Identity
+from ett_trainer_hooks.identity.who import process_started_at
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.procfs import exit_status
 from ett_trainer_hooks.ranks import (

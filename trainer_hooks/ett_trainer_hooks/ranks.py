@@ -19,7 +19,7 @@ import msgspec
 
 from ett_core.events import AttemptEnd, AttemptStart, decode
 from ett_trainer_hooks.elastic import ERROR_FILE
-from ett_trainer_hooks.identity import start_ticks
+from ett_trainer_hooks.identity.who import start_ticks
 from ett_trainer_hooks.parts import first_part, last_part, pid_of
 from ett_trainer_hooks.procfs import (
     Process,

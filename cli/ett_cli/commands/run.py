@@ -157,7 +157,7 @@ def with_auto(environ: Mapping[str, str], auto: bool | None) -> dict[str, str]: 
 
 def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
     """A job id for a run that was not given one: that of the scheduler, else of the rendezvous, else new."""
-    from ett_trainer_hooks.identity import job_id_from_env
+    from ett_trainer_hooks.identity.who import job_id_from_env
 
     if known := job_id_from_env(environ) or rendezvous_id(command):
         return known
@@ -217,7 +217,7 @@ def what_is_wrong(job_id: str) -> str:
     >>> what_is_wrong("bad id!")
     'holds characters that it may not'
     """
-    from ett_trainer_hooks.identity import MAX_JOB_ID
+    from ett_trainer_hooks.identity.who import MAX_JOB_ID
 
     if len(job_id) > MAX_JOB_ID:
         return f"is longer than {MAX_JOB_ID} characters"

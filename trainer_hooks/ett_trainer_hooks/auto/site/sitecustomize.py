@@ -86,7 +86,7 @@ def note_start() -> None:
 
     The file that does it is run by itself, as its package would take time to import.
     """
-    path = os.path.join(os.path.dirname(os.path.dirname(HERE)), "elastic_starts.py")  # noqa: PTH118, PTH120
+    path = os.path.join(os.path.dirname(os.path.dirname(HERE)), "identity", "elastic_starts.py")  # noqa: PTH118, PTH120
     try:
         with open(path) as file:  # noqa: PTH123
             code = compile(file.read(), path, "exec")

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from ett_trainer_hooks import placement
-from ett_trainer_hooks.elastic_starts import starts_before
 from ett_trainer_hooks.guard import warn_on_stderr
-from ett_trainer_hooks.kubernetes import with_podinfo
-from ett_trainer_hooks.values import Values
+from ett_trainer_hooks.identity import placement
+from ett_trainer_hooks.identity.elastic_starts import starts_before
+from ett_trainer_hooks.identity.kubernetes import with_podinfo
+from ett_trainer_hooks.identity.values import Values
 
 LABEL_PREFIX = "ETT_LABEL_"
 MAX_JOB_ID = 128

@@ -12,8 +12,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from ett_trainer_hooks import kubernetes, slurm
-from ett_trainer_hooks.values import Values
+from ett_trainer_hooks.identity import kubernetes, slurm
+from ett_trainer_hooks.identity.values import Values
 
 MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 MPI_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from ett_trainer_hooks.values import Values
+from ett_trainer_hooks.identity.values import Values
 
 FIRST_SPECIAL_STEP = 4294967290
 """Steps from here on are no `srun`: the interactive shell, the batch script, and Slurm's own."""

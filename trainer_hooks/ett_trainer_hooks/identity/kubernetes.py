@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ett_trainer_hooks.values import Values
+from ett_trainer_hooks.identity.values import Values
 
 PODINFO = Path("/etc/podinfo")
 """Where the documentation of Kubernetes mounts a volume of the downward API."""
