@@ -129,7 +129,7 @@ class Exposition:
         stats, now = self._service.stats, self._service.clock()
         yield Sample("ett_exporter_build_info", (_version(),), 1)
         yield Sample("ett_exporter_jobs", ("true",), len(self._shown) - self._left_out)
-        yield Sample("ett_exporter_jobs", ("false",), len(self._views) - len(self._shown))
+        yield Sample("ett_exporter_jobs", ("false",), self._service.job_count - len(self._shown))
         yield Sample("ett_exporter_jobs_left_out", (), self._left_out)
         oldest = min((view.account.as_of for view in self._shown.values()), default=now)
         yield Sample("ett_exporter_view_age_seconds", (), max(now - oldest, 0.0))

@@ -1,4 +1,7 @@
-"""What an exporter does beside answering: folding its jobs at the start, following other replicas.
+"""What an exporter does beside answering.
+
+It folds its jobs after the start, saves snapshots of them, writes the rows of those that ended,
+deletes what is older than the retention, and follows other replicas.
 
 One thread for each, from `start` to `stop`. What fails is logged once, tried again, and logged
 again when it works.
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from ett_exporter.errors import StoreError
@@ -15,6 +19,10 @@ from ett_exporter.service import Service
 
 FOLLOW_EVERY_S = 0.2
 AGAIN_S = 1.0
+CLEAN_EVERY_S = 60.0
+UNSAVED_EVENTS = 200_000
+"""Events of all jobs that no snapshot holds: what is folded again after a crash takes seconds."""
+LAST_SNAPSHOTS_S = 15.0
 
 _log = logging.getLogger("ett_exporter.keeper")
 
@@ -71,8 +79,10 @@ class Repeated:
 class Keeper:
     """The threads beside the servers of one service."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._service = service
+        self._monotonic = monotonic
+        self._cleaned_s = -CLEAN_EVERY_S
         self._threads = [Repeated("keeper", self._keep, AGAIN_S)]
         if service.store.shard is not None:
             self._threads.append(Repeated("follower", service.follow, FOLLOW_EVERY_S))
@@ -83,11 +93,22 @@ class Keeper:
             thread.start()
 
     def stop(self) -> None:
-        """End."""
+        """End, with a snapshot of what changed, so that the next start is quick."""
         for thread in self._threads:
             thread.stop()
+        until_s = self._monotonic() + LAST_SNAPSHOTS_S
+        try:
+            self._service.save_snapshots(0, lambda: self._monotonic() < until_s)
+        except StoreError as error:
+            _log.warning("no snapshots at the end: %s", error)
 
     def _keep(self) -> bool:
-        if not self._service.is_ready:
-            self._service.build(self._threads[0].goes_on)
+        service, go_on = self._service, self._threads[0].goes_on
+        if not service.is_ready:
+            service.build(go_on)
+        service.save_snapshots(UNSAVED_EVENTS, go_on)
+        if self._monotonic() - self._cleaned_s >= CLEAN_EVERY_S:
+            self._cleaned_s = self._monotonic()
+            service.close_jobs(service.clock(), go_on)
+            service.prune(service.clock(), go_on)
         return False

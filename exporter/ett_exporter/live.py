@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -24,7 +24,8 @@ from ett_core.events import AnyEvent
 from ett_core.failures import Diagnosis, diagnose
 from ett_core.interference import SaveInterference
 from ett_exporter.errors import InDoubtError, StoreError
-from ett_exporter.places import FIRST, Kept, Place, Stored
+from ett_exporter.places import FIRST, Kept, Place, Snapshot, Stored
+from ett_exporter.snapshots import pack, unpack
 
 WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
 
@@ -94,6 +95,9 @@ class Past(Protocol):
     def events(self) -> Iterable[AnyEvent]:
         """Every event of the job."""
 
+    def snapshot(self) -> Snapshot | None:
+        """The last snapshot of the job that this code has made."""
+
     def after(self, place: Place) -> Iterable[Stored]:
         """The segments of the job beyond a place."""
 
@@ -111,7 +115,12 @@ class LiveJob:
         self._past = past
         self._lock = threading.Lock()
         self._is_built = False
+        self._is_retired = False
         self._place = FIRST
+        self.unsaved_events = 0
+        """Events that were folded since the last snapshot."""
+        self.closed_through: float | None = None
+        """`last_received_at` as it was when the rows of the job were written."""
         self._beyond: set[int] = set()
         """Segments that are folded although they lie beyond what was delivered of other replicas."""
         self._fold = JobFold(job_id, history=past.events)
@@ -121,13 +130,17 @@ class LiveJob:
         self._changed = False
         self._diagnosed: dict[int, tuple[FailureAccount, Sequence[EvidenceLine], Diagnosis]] = {}
 
-    def take(self, keep: Callable[[], Kept], received_at: float) -> int:
+    def take(self, keep: Callable[[], Kept], received_at: float) -> int | None:
         """Make events durable by `keep`, then fold those that are new; returns their number.
+
+        None, with nothing done, where another object has taken the place of this one.
 
         Both happen under the lock, so that a fold which reads the history again never meets an
         event there that it is still to be given.
         """
         with self._lock:
+            if self._is_retired:
+                return None
             self._build()
             try:
                 kept = keep()
@@ -138,15 +151,27 @@ class LiveJob:
                 self._add(kept.place, kept.events, received_at)
             return len(kept.events)
 
-    def deliver(self, place: Place, read: Callable[[], Stored | None]) -> None:
-        """Fold a segment that some replica has made durable, unless it is folded."""
+    def deliver(self, place: Place, read: Callable[[], Stored | None]) -> bool:
+        """Fold a segment that some replica has made durable, unless it is folded.
+
+        False, with nothing done, where another object has taken the place of this one.
+        """
         with self._lock:
+            if self._is_retired:
+                return False
             self._build()
             if place.segment_id in self._beyond:
                 self._beyond.discard(place.segment_id)
             elif (stored := read()) is not None:
                 self._add(place, stored.events, stored.received_at)
                 self._beyond.discard(place.segment_id)
+            return True
+
+    def retire(self, through: float) -> bool:
+        """Take in nothing any more; False where something came after `through`."""
+        with self._lock:
+            self._is_retired = self.last_received_at == through
+            return self._is_retired
 
     def build(self) -> None:
         """Fold what came before, if that was not done yet."""
@@ -157,24 +182,48 @@ class LiveJob:
         """Fold everything that is durable, where nothing is folded or a commit left doubts."""
         if self._is_built:
             return
-        fold, details = JobFold(self.job_id, history=self._past.events), JobDetails()
         delivered = self._past.delivered()
-        place, beyond = FIRST, set()
-        for stored in self._past.after(FIRST):
-            fold.add(stored.events)
-            details.add(stored.events)
+        fold, details, place, done = self._restored()
+        beyond, unsaved = set(), 0
+        for stored in self._past.after(place):
+            if stored.place.segment_id not in done:
+                fold.add(stored.events)
+                details.add(stored.events)
+                unsaved += len(stored.events)
             place = max(place, stored.place)
             if delivered is not None and stored.place > delivered:
                 beyond.add(stored.place.segment_id)
             self.last_received_at = max(self.last_received_at, stored.received_at)
         self._fold, self._details, self._place, self._beyond = fold, details, place, beyond
         self._is_built = self._changed = True
+        self.unsaved_events = unsaved
+
+    def _restored(self) -> tuple[JobFold, JobDetails, Place, Collection[int]]:
+        """The folds of the last snapshot; empty ones where there is none that can be read."""
+        known = self._past.snapshot()
+        if known is not None:
+            try:
+                return *unpack(known.blob, self._past.events), known.place, known.beyond
+            except ValueError as error:
+                _log.warning("job %s is folded anew: %s", self.job_id, error)
+        return JobFold(self.job_id, history=self._past.events), JobDetails(), FIRST, ()
+
+    def snapshot(self) -> Snapshot | None:
+        """The job as it is, to be kept; None where nothing is folded."""
+        with self._lock:
+            if not self._is_built or self._place == FIRST:
+                return None
+            self.unsaved_events = 0
+            delivered = self._past.delivered()
+            place = self._place if delivered is None else delivered
+            return Snapshot(self.job_id, place, sorted(self._beyond), pack(self._fold, self._details))
 
     def _add(self, place: Place, events: Sequence[AnyEvent], received_at: float) -> None:
         self.last_received_at = max(self.last_received_at, received_at)
         self._fold.add(events)
         self._details.add(events)
         self._changed = True
+        self.unsaved_events += len(events)
         self._place = max(self._place, place)
         if self._past.delivered() is not None:
             self._beyond.add(place.segment_id)

@@ -31,6 +31,15 @@ class Kept(msgspec.Struct, frozen=True):
     place: Place | None
 
 
+class Snapshot(msgspec.Struct, frozen=True):
+    """The folds of a job after its segments up to `place`, and those of the ids in `beyond`."""
+
+    job_id: str
+    place: Place
+    beyond: Sequence[int]
+    blob: bytes
+
+
 class Stored(msgspec.Struct, frozen=True):
     """A segment as it is read again."""
 

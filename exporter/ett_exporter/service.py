@@ -17,14 +17,19 @@ import msgspec
 
 from ett_core.events import AnyEvent
 from ett_exporter.clocks import clock_event, is_noteworthy
+from ett_exporter.closed import LONGEST_WINDOW_S, ClosedJob, is_settled
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_lines
 from ett_exporter.live import JobPage, JobView, LiveJob
-from ett_exporter.places import Place, Stored
+from ett_exporter.places import Place, Snapshot, Stored
 from ett_exporter.settings import Settings
-from ett_exporter.store import Store, raw_line
+from ett_exporter.snapshots import code_format
+from ett_exporter.store import KnownJob, Store, raw_line
 
 REJECTED_SHOWN = 100
 """Rejected lines that an answer names; it counts them all."""
+
+
+SAVED_AT_ONCE = 50
 
 
 class BusyError(RuntimeError):
@@ -63,6 +68,9 @@ class _Past:
     def events(self) -> Iterable[AnyEvent]:
         return chain.from_iterable(self._store.events(self._job_id))
 
+    def snapshot(self) -> Snapshot | None:
+        return self._store.snapshot(self._job_id, code_format())
+
     def after(self, place: Place) -> Iterable[Stored]:
         return self._store.segments_after(self._job_id, place)
 
@@ -76,7 +84,7 @@ class Service:
         self.settings = settings or Settings()
         self.store = store
         self.clock = clock
-        self._jobs: dict[str, LiveJob] = {}
+        self._jobs: dict[str, LiveJob | ClosedJob] = {}
         self._lock = threading.Lock()
         self._stats = IngestStats()
         self._writer = f"exporter-{secrets.token_hex(8)}"
@@ -84,7 +92,7 @@ class Service:
         self._is_ready = False
         self._delivered = store.horizon() if store.shard else None
         for known in store.jobs():
-            self._jobs[known.job_id] = LiveJob(known.job_id, known.last_received_at, self._past(known.job_id))
+            self._jobs[known.job_id] = self._known_job(known)
 
     def ingest(self, text: bytes, clock_offset_s: float | None = None) -> Accepted:
         """Take in NDJSON lines of one writer; returns once they are durable.
@@ -130,15 +138,17 @@ class Service:
 
     def views(self, now: float) -> list[JobView]:
         """Every job as of `now`, in the order in which they were first heard of."""
-        return [view for job in self._all_jobs() if (view := job.view(now)) is not None]
+        with self._lock:
+            jobs = list(self._jobs.values())
+        return [view for job in jobs if (view := job.view(now)) is not None]
 
     def renewed_views(self, now: float, for_s: float, older_than_s: float = 0.0) -> list[JobView]:
-        """Every job, its view as of `now` or an older one.
+        """Every job that is in memory, its view as of `now` or an older one.
 
         The oldest are renewed, for at most `for_s` seconds, those younger than `older_than_s` are not.
         Jobs that have no view yet get one, however long that takes.
         """
-        jobs = self._all_jobs()
+        jobs = self._live_jobs()
         until_s = time.monotonic() + for_s
         for job in sorted(jobs, key=LiveJob.known_as_of):
             young = now - job.known_as_of() < older_than_s
@@ -169,11 +179,91 @@ class Service:
         Raises:
             StoreError: the database cannot be read; call again.
         """
-        for job in self._all_jobs():
+        for job in self._live_jobs():
             if not go_on():
                 return
             job.build()
         self._is_ready = True
+
+    def save_snapshots(self, unsaved_events: int, go_on: Callable[[], bool] = lambda: True) -> None:
+        """Save the jobs with the most events that no snapshot holds, until no more than this are left.
+
+        Raises:
+            StoreError: it could not be written; nothing is lost.
+        """
+        waiting = sorted((job for job in self._live_jobs() if job.unsaved_events), key=_unsaved, reverse=True)
+        left = sum(map(_unsaved, waiting))
+        while left > unsaved_events and waiting and go_on():
+            jobs, waiting = waiting[:SAVED_AT_ONCE], waiting[SAVED_AT_ONCE:]
+            left -= sum(map(_unsaved, jobs))
+            self.store.save_snapshots([made for job in jobs if (made := job.snapshot())], code_format())
+
+    def close_jobs(self, now: float, go_on: Callable[[], bool] = lambda: True) -> None:
+        """Write the rows of jobs that have ended, and let go of those behind every window.
+
+        Raises:
+            StoreError: it could not be written; nothing is lost.
+        """
+        for job in self._live_jobs():
+            if go_on() and now - job.last_received_at > self.settings.ended_grace_s:
+                self._close(job, now)
+
+    def _close(self, job: LiveJob, now: float) -> None:
+        through = job.last_received_at
+        view = job.view(now)
+        if view is None or not view.account.finished:
+            return
+        if job.closed_through != through:
+            page = job.page(now)
+            if page is None or not self.store.close_job(page, through, job.snapshot(), code_format()):
+                return
+            job.closed_through = through
+        if is_settled(view.account.end, now):
+            with self._lock:
+                if self._jobs[job.job_id] is job and job.retire(through):
+                    self._jobs[job.job_id] = self._closed_job(job.job_id, through)
+
+    def prune(self, now: float, go_on: Callable[[], bool] = lambda: True) -> None:
+        """Delete the segments of closed jobs of which nothing came for the whole retention.
+
+        Raises:
+            StoreError: it could not be written; it goes on from there the next time.
+        """
+        if not self.settings.retain_s:
+            return
+        before = now - self.settings.retain_s
+        for job_id in self.store.prunable(before, now - LONGEST_WINDOW_S):
+            if isinstance(self._jobs[job_id], ClosedJob):
+                self.store.begin_pruning(job_id, before, now)
+        for job_id in self.store.half_pruned():
+            while go_on() and self.store.prune(job_id):
+                pass
+
+    def _known_job(self, known: KnownJob) -> LiveJob | ClosedJob:
+        now = self.clock()
+        if known.is_closed and known.end_time is not None and is_settled(known.end_time, now):
+            return self._closed_job(known.job_id, known.last_received_at)
+        job = LiveJob(known.job_id, known.last_received_at, self._past(known.job_id))
+        job.closed_through = known.closed_through
+        return job
+
+    def _closed_job(self, job_id: str, last_received_at: float) -> ClosedJob:
+        def read() -> JobPage:
+            page = self.store.closed_job(job_id)
+            assert page is not None  # noqa: S101 - it was written before this job was let go of
+            return page
+
+        return ClosedJob(job_id, last_received_at, read)
+
+    def _live(self, job_id: str, last_received_at: float) -> LiveJob:
+        """The job in memory, from its past where it was not; the caller holds the lock."""
+        job = self._jobs.get(job_id)
+        if isinstance(job, LiveJob):
+            return job
+        live = LiveJob(job_id, job.last_received_at if job else last_received_at, self._past(job_id))
+        live.closed_through = job.last_received_at if job else None
+        self._jobs[job_id] = live
+        return live
 
     def follow(self) -> bool:
         """Take in what other replicas have made durable of our jobs; whether there may be more at once."""
@@ -187,14 +277,13 @@ class Service:
 
     def _deliver(self, place: Place, job_id: str) -> None:
         with self._lock:
-            job = self._jobs.get(job_id)
-            if job is None:
-                job = self._jobs[job_id] = LiveJob(job_id, 0.0, self._past(job_id))
-        job.deliver(place, lambda: self.store.segment(place.segment_id))
+            job = self._live(job_id, 0.0)
+        if not job.deliver(place, lambda: self.store.segment(place.segment_id)):
+            self._deliver(place, job_id)
 
-    def _all_jobs(self) -> list[LiveJob]:
+    def _live_jobs(self) -> list[LiveJob]:
         with self._lock:
-            return list(self._jobs.values())
+            return [job for job in self._jobs.values() if isinstance(job, LiveJob)]
 
     def _is_gone(self, view: JobView, now: float) -> bool:
         last_received_at = self._jobs[view.account.job_id].last_received_at
@@ -204,7 +293,7 @@ class Service:
         now = self.clock()
         began = time.perf_counter()
         if self.store.owns(segment.job_id):
-            fresh = self._job(segment.job_id, now).take(lambda: self.store.append(segment, now), now)
+            fresh = self._take(segment, now)
         else:
             fresh = len(self.store.append(segment, now).events)
         self._count(
@@ -216,14 +305,19 @@ class Service:
         )
         return fresh
 
+    def _take(self, segment: Segment, now: float) -> int:
+        job = self._job(segment.job_id, now)
+        fresh = job.take(lambda: self.store.append(segment, now), now)
+        return self._take(segment, now) if fresh is None else fresh
+
     def _job(self, job_id: str, now: float) -> LiveJob:
         """The live job; a new one, which shows with its first event, where it is unknown."""
         with self._lock:
-            if job_id not in self._jobs:
-                if len(self._jobs) >= self.settings.limits.jobs:
-                    raise BusyError(f"this exporter holds {len(self._jobs)} jobs, which is its limit")
-                self._jobs[job_id] = LiveJob(job_id, now, self._past(job_id))
-            return self._jobs[job_id]
+            if not isinstance(self._jobs.get(job_id), LiveJob):
+                live = sum(isinstance(job, LiveJob) for job in self._jobs.values())
+                if live >= self.settings.limits.jobs:
+                    raise BusyError(f"this exporter holds {live} jobs in memory, which is its limit")
+            return self._live(job_id, now)
 
     def _past(self, job_id: str) -> _Past:
         return _Past(self.store, job_id, lambda: self._delivered)
@@ -247,3 +341,7 @@ class Service:
         with self._lock:
             totals = {name: getattr(self._stats, name) + value for name, value in more.items()}
             self._stats = msgspec.structs.replace(self._stats, **totals)
+
+
+def _unsaved(job: LiveJob) -> int:
+    return job.unsaved_events

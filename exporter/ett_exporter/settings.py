@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ett_exporter.owners import Shard
 
 MIB = 1024 * 1024
+DAY_S = 86_400.0
+SHORTEST_RETENTION_DAYS = 8
+"""Longer than the longest trailing window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +27,7 @@ class Limits:
     segment_lines: int = 20_000
     """Lines of one segment; more are answered 413."""
     jobs: int = 10_000
-    """Jobs known to one exporter; a segment of a further job is answered 503."""
+    """Jobs in the memory of one exporter; a segment of a further job is answered 503."""
     series: int = 2_000_000
     """Series of jobs on /metrics; jobs beyond, the latest to come first, are left out and counted."""
     concurrent_segments: int = 32
@@ -48,6 +52,8 @@ class Settings:
     """Seconds between two looks at the watched directories."""
     ended_grace_s: float = 300.0
     """Seconds that an ended job stays on /metrics."""
+    retain_days: float = 90.0
+    """Days that the events of a job are kept after its last one; its account stays. 0 keeps all."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -62,8 +68,16 @@ class Settings:
             raise ValueError("--host needs an address to listen on, such as 127.0.0.1")
         if not self.ended_grace_s >= 0:
             raise ValueError(f"--ended-grace-s needs seconds, at least 0, not {self.ended_grace_s:g}")
+        if self.retain_days and not SHORTEST_RETENTION_DAYS <= self.retain_days < math.inf:
+            least = f"at least {SHORTEST_RETENTION_DAYS}, or 0 for no end"
+            raise ValueError(f"--retain needs days, {least}, not {self.retain_days:g}")
         if not self.watch_interval_s > 0:
             raise ValueError(f"watch_interval_s needs seconds above 0, not {self.watch_interval_s:g}")
         for directory in self.watch:
             if not directory.is_dir():
                 raise ValueError(f"--watch {directory}: no such directory")
+
+    @property
+    def retain_s(self) -> float:
+        """The retention in seconds; 0 keeps all."""
+        return self.retain_days * DAY_S

@@ -26,7 +26,9 @@ from sqlalchemy import (
     RootTransaction,
     Select,
     Table,
+    case,
     delete,
+    exists,
     insert,
     literal_column,
     select,
@@ -39,12 +41,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from ett_core.events import AnyEvent, encode
 from ett_core.lines import decode_lines
 from ett_core.sequences import Sequences
+from ett_exporter import closed_rows
 from ett_exporter.commits import GroupCommit
 from ett_exporter.database import open_engine, reason, sqlalchemy_url
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.ingest import Line, Segment
+from ett_exporter.live import JobPage
 from ett_exporter.owners import FileOwnership, NoOwnership, Ownership, SessionOwnership, Shard
-from ett_exporter.places import LAST_ID, Kept, Place, Stored
+from ett_exporter.places import LAST_ID, Kept, Place, Snapshot, Stored
 from ett_exporter.recent import Recent
 from ett_exporter.schema import jobs, journal_offsets, segments, snapshots, writers
 
@@ -73,7 +77,13 @@ class KnownJob(msgspec.Struct, frozen=True, gc=False):
     job_id: str
     last_received_at: float
     closed_through: float | None = None
-    pruned_at: float | None = None
+    end_time: float | None = None
+    """When a job that is over ended (Unix seconds)."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its rows hold everything that ever came."""
+        return self.closed_through is not None and self.closed_through >= self.last_received_at
 
 
 class JournalOffset(msgspec.Struct, frozen=True, gc=False):
@@ -193,8 +203,12 @@ class Store:
         for line in segment.lines:
             (new if held.add(line.event.seq) else known).append(line)
         if known:
-            texts = {line.raw for line in new} | self._stored_texts(connection, _key_of(segment), known, rows)
-            new += [line for line in known if line.raw not in texts and not texts.add(line.raw)]  # type: ignore[func-returns-value]
+            stored = self._stored_texts(connection, _key_of(segment), known, rows)
+            texts = {line.raw for line in new}.union(*(texts for _, texts in stored))
+            for line in known:
+                if line.raw not in texts and any(line.event.seq in numbers for numbers, _ in stored):
+                    texts.add(line.raw)
+                    new.append(line)
         return new
 
     def _held_by(
@@ -222,19 +236,22 @@ class Store:
         connection: Connection,
         key: tuple[str, str],
         lines: Sequence[Line],
-        rows: Sequence[Mapping[str, object]],
-    ) -> set[bytes]:
-        """The lines that are held of a writer, of segments that overlap the numbers of `lines`."""
+        rows: Sequence[Mapping[str, Any]],
+    ) -> list[tuple[range, set[bytes]]]:
+        """Of each segment of a writer that overlaps the numbers of `lines`: its numbers and its lines.
+
+        A number that is held but lies in none of them was deleted by the retention: it comes again.
+        """
         numbers = [line.event.seq for line in lines]
-        query = select(segments.c.lines_zlib).where(
-            segments.c.job_id == key[0],
-            segments.c.writer == key[1],
-            segments.c.first_seq <= max(numbers),
-            segments.c.last_seq >= min(numbers),
+        c = segments.c
+        query = select(c.first_seq, c.last_seq, c.lines_zlib).where(
+            c.job_id == key[0], c.writer == key[1], c.first_seq <= max(numbers), c.last_seq >= min(numbers)
         )
-        blobs = [blob for (blob,) in connection.execute(query)]
-        blobs += [row["lines_zlib"] for row in rows if _writer_of(row) == key]
-        return {line for blob in blobs for line in unpacked(blob).split(b"\n")}
+        found = [tuple(row) for row in connection.execute(query)]
+        found += [
+            (row["first_seq"], row["last_seq"], row["lines_zlib"]) for row in rows if _writer_of(row) == key
+        ]
+        return [(range(first, last + 1), set(unpacked(blob).split(b"\n"))) for first, last, blob in found]
 
     def _note_jobs(self, connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
         latest = {row["job_id"]: row["received_at"] for row in rows}
@@ -242,8 +259,10 @@ class Store:
             {"job_id": job_id, "first_received_at": at, "last_received_at": at}
             for job_id, at in sorted(latest.items())
         ]
-        statement = self._upsert(jobs, ["job_id"], ["last_received_at"])
-        connection.execute(statement, values)
+        statement = self._insert_into(jobs)
+        new, old = statement.excluded.last_received_at, jobs.c.last_received_at
+        later = {"last_received_at": case((new > old, new), else_=old)}
+        connection.execute(statement.on_conflict_do_update(index_elements=["job_id"], set_=later), values)
 
     def _note_held(self, connection: Connection, held: Mapping[tuple[str, str], Sequences]) -> None:
         values = [
@@ -254,10 +273,12 @@ class Store:
 
     def _upsert(self, table: Table, keys: Sequence[str], changing: Sequence[str]) -> Insert:
         """Insert rows of a table; where the key is there, change these columns."""
-        kind = postgresql.Insert if self._engine.dialect.name == "postgresql" else sqlite.Insert
-        statement = kind(table)
+        statement = self._insert_into(table)
         new = {name: statement.excluded[name] for name in changing}
         return statement.on_conflict_do_update(index_elements=list(keys), set_=new)
+
+    def _insert_into(self, table: Table) -> postgresql.Insert | sqlite.Insert:
+        return postgresql.Insert(table) if self._is_postgresql else sqlite.Insert(table)
 
     def clock_offset_s(self, job_id: str, writer: str) -> float | None:
         """The offset last recorded of a writer's clock."""
@@ -281,7 +302,7 @@ class Store:
 
     def jobs(self) -> list[KnownJob]:
         """All jobs of this replica, in the order in which they were first heard of."""
-        columns = (jobs.c.job_id, jobs.c.last_received_at, jobs.c.closed_through, jobs.c.pruned_at)
+        columns = (jobs.c.job_id, jobs.c.last_received_at, jobs.c.closed_through, jobs.c.end_time)
         query = select(*columns).order_by(jobs.c.first_received_at, jobs.c.job_id)
         with self._reading() as connection:
             known = [KnownJob(*row) for row in connection.execute(query)]
@@ -317,6 +338,93 @@ class Store:
         """One segment; None where it was deleted."""
         query = select(*_STORED).where(segments.c.id == segment_id)
         return next(self._stored(query), None)
+
+    def save_snapshots(self, made: Sequence[Snapshot], code: str) -> None:
+        """Keep snapshots that this code has made in the place of older ones."""
+        with self._writing() as connection:
+            self._save_snapshots(connection, made, code)
+
+    def _save_snapshots(self, connection: Connection, made: Sequence[Snapshot], code: str) -> None:
+        values = [
+            {
+                "job_id": each.job_id,
+                "transaction_id": each.place.transaction_id,
+                "last_segment_id": each.place.segment_id,
+                "beyond": msgspec.json.encode(each.beyond).decode(),
+                "format": code,
+                "blob": each.blob,
+            }
+            for each in sorted(made, key=lambda snapshot: snapshot.job_id)
+        ]
+        changing = [name for name in values[0] if name != "job_id"] if values else []
+        if values:
+            connection.execute(self._upsert(snapshots, ["job_id"], changing), values)
+
+    def snapshot(self, job_id: str, code: str) -> Snapshot | None:
+        """The last snapshot of a job; None where other code than `code` has made it."""
+        c = snapshots.c
+        query = select(c.transaction_id, c.last_segment_id, c.beyond, c.blob)
+        with self._reading() as connection:
+            row = connection.execute(query.where(c.job_id == job_id, c.format == code)).first()
+        if row is None:
+            return None
+        beyond = msgspec.json.decode(row[2], type=list[int])
+        return Snapshot(job_id, Place(row[0], row[1]), beyond, row[3])
+
+    def close_job(self, page: JobPage, through: float, made: Snapshot | None, code: str) -> bool:
+        """Write the rows of a job that is over, with its last snapshot, in the place of older ones.
+
+        `through` is `last_received_at` as it was when `page`, with its whole timeline, was made. Returns
+        whether it was written: not where something has come since.
+        """
+        with self._writing() as connection:
+            written = closed_rows.write(connection, page, through)
+            if written and made is not None:
+                self._save_snapshots(connection, [made], code)
+            return written
+
+    def closed_job(self, job_id: str) -> JobPage | None:
+        """The page of a job whose rows were written, with its whole timeline."""
+        with self._reading() as connection:
+            return closed_rows.read(connection, job_id)
+
+    def prunable(self, before: float, ended_before: float) -> list[str]:
+        """Closed jobs that ended before a moment, of which nothing came since another (Unix seconds)."""
+        c = jobs.c
+        query = select(c.job_id).where(
+            c.last_received_at < before,
+            c.closed_through >= c.last_received_at,
+            c.end_time < ended_before,
+            (c.pruned_at.is_(None)) | (c.pruned_at < c.last_received_at),
+        )
+        with self._reading() as connection:
+            return [job_id for (job_id,) in connection.execute(query) if self.owns(job_id)]
+
+    def begin_pruning(self, job_id: str, before: float, now: float) -> bool:
+        """Note that the rows of a job are all that will be left of it; False where something came."""
+        c = jobs.c
+        unchanged = (
+            (c.job_id == job_id) & (c.last_received_at < before) & (c.closed_through >= c.last_received_at)
+        )
+        with self._writing() as connection:
+            return connection.execute(jobs.update().where(unchanged).values(pruned_at=now)).rowcount > 0
+
+    def half_pruned(self) -> list[str]:
+        """Jobs of which segments are to be deleted."""
+        older = (segments.c.job_id == jobs.c.job_id) & (segments.c.received_at < jobs.c.pruned_at)
+        query = select(jobs.c.job_id).where(jobs.c.pruned_at.is_not(None), exists().where(older))
+        with self._reading() as connection:
+            return [job_id for (job_id,) in connection.execute(query) if self.owns(job_id)]
+
+    def prune(self, job_id: str, most: int = READ_ROWS) -> int:
+        """Delete some segments of a job that is being pruned; returns their number."""
+        pruned_at = select(jobs.c.pruned_at).where(jobs.c.job_id == job_id).scalar_subquery()
+        query = select(segments.c.id).where(segments.c.job_id == job_id, segments.c.received_at < pruned_at)
+        with self._writing() as connection:
+            ids = connection.execute(query.order_by(segments.c.id).limit(most)).scalars().all()
+            if ids:
+                connection.execute(delete(segments).where(segments.c.id.in_(ids)))
+            return len(ids)
 
     def journal_offset(self, path: str) -> JournalOffset | None:
         """How far the journal at `path` has been read."""

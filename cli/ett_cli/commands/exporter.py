@@ -40,6 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long an ended job stays on /metrics (default: %(default)s)",
     )
+    parser.add_argument(
+        "--retain",
+        dest="retain_days",
+        type=float,
+        default=90.0,
+        metavar="DAYS",
+        help="how long the events of a job are kept after its last one; its account stays;"
+        " 0 keeps all (default: %(default)s)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -59,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
             shard=Shard.parse(arguments.shard) if arguments.shard else None,
             watch=tuple(arguments.watch),
             ended_grace_s=arguments.ended_grace_s,
+            retain_days=arguments.retain_days,
         )
     except ValueError as error:
         return _complain(error, 2)

@@ -139,8 +139,7 @@ class Watch:
         if not self.on or not self.recorder.declared:
             return
         self.passes.before()
-        if not self.recorder.failed:
-            self.recorder.settle()
+        self.recorder.settle()
         self.recorder.guard.call(self.passes.finish)
         if not self.recorder.failed and not self.exit_status:
             self.recorder.close("succeeded")

@@ -1,0 +1,175 @@
+"""Jobs that are over, as rows of the store: their answers without their events.
+
+`rows_of` and `page_of` are pure and each other's inverse; JSON in between, so that the rows can be
+read with SQL as well. A `ClosedJob` stands in the place of a live one whose rows hold everything:
+it lies behind the longest trailing window, so its answer only grows older.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
+from ett_core.accounting.account import nanoseconds
+from ett_core.checkpoint_log import CheckpointDetail
+from ett_core.details import EvidenceLine
+from ett_core.failures import Diagnosis
+from ett_exporter.live import WINDOWS_S, JobPage, JobView
+
+COMPRESSION_LEVEL = 6
+LONGEST_WINDOW_S = max(WINDOWS_S.values())
+
+Row: TypeAlias = dict[str, Any]
+
+
+class FailureDetail(msgspec.Struct, frozen=True):
+    """One failure with why it happened and the lines that say so."""
+
+    failure: FailureAccount
+    diagnosis: Diagnosis
+    evidence: Sequence[EvidenceLine]
+
+
+class ClosedRows(msgspec.Struct, frozen=True):
+    """The rows of one job, by table; `job` are columns of its row in `jobs`."""
+
+    job: Row
+    attempts: Sequence[Row]
+    failures: Sequence[Row]
+    checkpoints: Sequence[Row]
+    timeline: bytes
+
+
+def rows_of(page: JobPage) -> ClosedRows:
+    """The rows of a job whose whole timeline is in `page`."""
+    account = page.view.account
+    failures = [
+        FailureDetail(failure, diagnosis, page.evidence.get(failure.attempt, ()))
+        for failure, diagnosis in zip(account.failures, page.view.diagnoses, strict=True)
+    ]
+    return ClosedRows(
+        job={
+            "state": account.state,
+            "start_time": account.start,
+            "end_time": account.end,
+            "wall_s": account.wall_s,
+            "detail": _json(_without_rows(page)),
+        },
+        attempts=[_attempt(each) for each in account.attempts],
+        failures=[_failure(each) for each in failures],
+        checkpoints=[_checkpoint(each) for each in page.checkpoints],
+        timeline=zlib.compress(msgspec.json.encode(page.timeline), COMPRESSION_LEVEL),
+    )
+
+
+def page_of(
+    job: str, attempts: Sequence[str], failures: Sequence[str], checkpoints: Sequence[str], timeline: bytes
+) -> JobPage:
+    """The page that `rows_of` was given, from the `detail` of each row and the timeline.
+
+    Raises:
+        ValueError: a row is not of this version.
+    """
+    page = msgspec.json.decode(job, type=JobPage)
+    found = [msgspec.json.decode(each, type=FailureDetail) for each in failures]
+    account = replace(
+        page.view.account,
+        attempts=[msgspec.json.decode(each, type=AttemptAccount) for each in attempts],
+        failures=[each.failure for each in found],
+    )
+    return replace(
+        page,
+        view=replace(page.view, account=account, diagnoses=[each.diagnosis for each in found]),
+        evidence={each.failure.attempt: each.evidence for each in found},
+        checkpoints=[msgspec.json.decode(each, type=CheckpointDetail) for each in checkpoints],
+        timeline=msgspec.json.decode(zlib.decompress(timeline), type=list[Stretch]),
+    )
+
+
+def _without_rows(page: JobPage) -> JobPage:
+    account = replace(page.view.account, attempts=(), failures=())
+    view = replace(page.view, account=account, diagnoses=(), windows={})
+    return replace(page, view=view, timeline=(), checkpoints=(), evidence={})
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _attempt(attempt: AttemptAccount) -> Row:
+    return {
+        "attempt": attempt.attempt,
+        "outcome": attempt.outcome,
+        "start_time": attempt.start,
+        "end_time": attempt.end,
+        "detail": _json(attempt),
+    }
+
+
+def _failure(detail: FailureDetail) -> Row:
+    return {
+        "attempt": detail.failure.attempt,
+        "time": detail.failure.time,
+        "failure_class": detail.diagnosis.failure_class,
+        "domain": detail.diagnosis.domain,
+        "detail": _json(detail),
+    }
+
+
+def _checkpoint(checkpoint: CheckpointDetail) -> Row:
+    return {
+        "attempt": checkpoint.attempt,
+        "step": checkpoint.step,
+        "time": checkpoint.time,
+        "durable_at": checkpoint.durable_at,
+        "detail": _json(checkpoint),
+    }
+
+
+def is_settled(end: float, now: float) -> bool:
+    """Whether a job that ended at `end` lies behind every trailing window."""
+    return end < now - LONGEST_WINDOW_S
+
+
+def between(timeline: Sequence[Stretch], begin: float | None, end: float | None) -> list[Stretch]:
+    """The part of a timeline between two moments (Unix seconds; None: all)."""
+    low = -math.inf if begin is None else nanoseconds(begin)
+    high = math.inf if end is None else nanoseconds(end)
+    inside = [stretch for stretch in timeline if stretch.end_ns > low and stretch.start_ns < high]
+    return [s.cut(int(max(low, s.start_ns)), int(min(high, s.end_ns))) for s in inside]
+
+
+class ClosedJob:
+    """A job of which the store holds rows; safe to use from any thread."""
+
+    def __init__(self, job_id: str, last_received_at: float, read: Callable[[], JobPage]) -> None:
+        """Read nothing yet; `read` gives the whole page."""
+        self.job_id = job_id
+        self.last_received_at = last_received_at
+        self._read = read
+        self._lock = threading.Lock()
+        self._view: JobView | None = None
+
+    def view(self, now: float) -> JobView:
+        """The job as of `now`."""
+        with self._lock:
+            if self._view is None:
+                self._view = self._read().view
+            return _as_of(self._view, now)
+
+    def page(self, now: float, begin: float | None = None, end: float | None = None) -> JobPage:
+        """The job with its timeline between `begin` and `end` (Unix seconds; None: all)."""
+        page = self._read()
+        return replace(page, view=_as_of(page.view, now), timeline=between(page.timeline, begin, end))
+
+
+def _as_of(view: JobView, now: float) -> JobView:
+    windows: dict[str, Mapping[str, float]] = {name: {} for name in WINDOWS_S}
+    return replace(view, account=replace(view.account, as_of=now), windows=windows)

@@ -1,0 +1,281 @@
+"""Jobs that are over: their rows, their snapshots, and what retention leaves of them."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+
+import msgspec
+import pytest
+from sqlalchemy import text
+
+from ett_core.accounting import JobFold
+from ett_core.events import encode
+from ett_exporter.answers import page_answer
+from ett_exporter.closed import ClosedJob, between, page_of, rows_of
+from ett_exporter.live import LiveJob
+from ett_exporter.service import Service
+from ett_exporter.settings import Settings
+from ett_exporter.store import Store
+
+NOW = 1_764_000_200.0
+DAY_S = 86_400.0
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.service("postgresql"))])
+def database(request, tmp_path):
+    return request.getfixturevalue("database_url") if request.param == "postgresql" else str(tmp_path / "ett")
+
+
+class Opened:
+    """A service at some moment; `now` moves on."""
+
+    def __init__(self, store, now=NOW, **settings):
+        self.now = now
+        self.store = store
+        self.service = Service(store, Settings(**settings), clock=lambda: self.now)
+
+    def send(self, story):
+        return [self.service.ingest(body).accepted for body in story.bodies().values()]
+
+    def answer(self, job_id, *times):
+        return page_answer(self.service.page(job_id, self.now, *times))
+
+    def clean(self):
+        self.service.close_jobs(self.now)
+        self.service.prune(self.now)
+
+    def kind(self, job_id):
+        return type(self.service._jobs[job_id])
+
+    def segments(self, job_id):
+        return sum(1 for _ in self.store.events(job_id))
+
+
+def test_rows_give_back_the_page(database, story):
+    """The page of a job is what its rows were made of, to the last digit."""
+    with closing(Store(database)) as store:
+        opened = Opened(store)
+        opened.send(story("a"))
+        page = opened.service.page("a", NOW)
+        rows = rows_of(page)
+        details = [
+            [row["detail"] for row in part] for part in (rows.attempts, rows.failures, rows.checkpoints)
+        ]
+        again = page_of(rows.job["detail"], *details, rows.timeline)
+        assert page_answer(again) == page_answer(page)
+        assert again.view.account == page.view.account
+        assert len(rows.attempts) == 2
+        assert len(rows.failures) == 1
+        assert len(rows.checkpoints) == 4
+
+
+@pytest.mark.parametrize("times", [(None, None), (NOW - 170, NOW - 100), (NOW, None), (None, NOW - 190)])
+def test_a_part_of_a_timeline_is_that_of_the_fold(tmp_path, story, times):
+    """Between any two moments the rows hold what the fold gives."""
+    with closing(Store(str(tmp_path / "ett"))) as store:
+        opened = Opened(store)
+        opened.send(story("a"))
+        whole = opened.service.page("a", NOW).timeline
+        assert between(whole, *times) == list(opened.service.page("a", NOW, *times).timeline)
+
+
+def test_a_closed_job_answers_the_same_without_its_events(database, story):
+    """After the retention the segments are gone; page, timeline and list of jobs are as before."""
+    with closing(Store(database)) as store:
+        opened = Opened(store)
+        opened.send(story("old"))
+        opened.send(story("going", ended=False))
+        opened.now = NOW + 89 * DAY_S
+        opened.clean()
+        before = opened.answer("old")
+        assert opened.kind("old") is ClosedJob
+        assert opened.segments("old") > 0
+        opened.now = NOW + 91 * DAY_S
+        opened.clean()
+        assert opened.segments("old") == 0
+        assert opened.answer("old") == before | {"as_of": opened.now}
+        assert opened.answer("old", NOW - 170, NOW - 100)["timeline"]
+        views = {view.account.job_id: view for view in opened.service.views(opened.now)}
+        assert views["old"].account.wall_s == 142.0
+        after = opened.answer("old")
+    with closing(Store(database)) as store:
+        again = Opened(store, NOW + 91 * DAY_S)
+        assert again.kind("old") is ClosedJob
+        assert again.answer("old") == after
+
+
+def test_a_job_without_an_end_is_closed_once_it_was_abandoned(database, story):
+    """A job that only fell silent is closed when the accounting says that it is over."""
+    with closing(Store(database)) as store:
+        opened = Opened(store)
+        opened.send(story("silent", ended=False))
+        opened.now = NOW + 3600
+        opened.clean()
+        assert opened.kind("silent") is LiveJob
+        opened.now = NOW + 91 * DAY_S
+        opened.clean()
+        answer = opened.answer("silent")
+        assert opened.segments("silent") == 0
+        assert (answer["state"], answer["finished"], answer["wall_s"]) == ("failed", True, 140.0)
+
+
+def test_events_that_come_after_a_job_was_closed_count(database, story):
+    """A job whose rows are written goes on when something comes, and its rows are then written anew."""
+    told = story("a")
+    bodies = told.bodies()
+    late = bodies.pop("a1r0-a")
+    with closing(Store(database)) as store:
+        opened = Opened(store)
+        for body in bodies.values():
+            opened.service.ingest(body)
+        opened.now = NOW + 20 * DAY_S
+        opened.clean()
+        assert opened.kind("a") is ClosedJob
+        samples = opened.answer("a")["samples"]
+        opened.service.ingest(late)
+        assert opened.kind("a") is LiveJob
+        whole = opened.answer("a")
+        assert whole["samples"] == 2 * 9 * 80 > samples
+        opened.now += DAY_S
+        opened.clean()
+        assert opened.kind("a") is ClosedJob
+        assert opened.answer("a") == whole | {"as_of": opened.now}
+
+
+def test_a_job_that_is_started_again_after_its_events_are_gone_goes_on(database, story):
+    """The old attempts come from the last snapshot, the new one from its events; repeats still count once."""
+    with closing(Store(database)) as store:
+        opened = Opened(store)
+        opened.send(story("nightly"))
+        opened.now = NOW + 91 * DAY_S
+        opened.clean()
+        assert opened.segments("nightly") == 0
+        before = opened.answer("nightly")
+        assert set(opened.send(story("nightly"))) == {0}
+        fold = JobFold("nightly")
+        fold.add(story("nightly").events)
+        for event in story("nightly", opened.now - 300).events:
+            shifted = msgspec.structs.replace(event, attempt=event.attempt + 5, writer="n" + event.writer)
+            fold.add([shifted])
+            opened.service.ingest(encode(shifted))
+        assert opened.answer("nightly")["attempts"] == 2 * before["attempts"]
+        assert opened.service.page("nightly", opened.now).view.account == fold.account(opened.now)
+
+
+def test_repeats_alone_do_not_write_a_closed_job_again(tmp_path, story):
+    """A job that is only sent again is let go of again, its rows untouched."""
+    with closing(Store(str(tmp_path / "ett"))) as store:
+        opened = Opened(store)
+        opened.send(story("a"))
+        opened.now = NOW + 20 * DAY_S
+        opened.clean()
+        with store._writing() as connection:
+            connection.execute(text("UPDATE jobs SET state = 'untouched'"))
+        assert set(opened.send(story("a"))) == {0}
+        opened.clean()
+        assert opened.kind("a") is ClosedJob
+        with store._reading() as connection:
+            assert connection.execute(text("SELECT state FROM jobs")).scalar_one() == "untouched"
+
+
+def test_nothing_is_deleted_without_a_retention(tmp_path, story):
+    """--retain 0 keeps the events for ever."""
+    with closing(Store(str(tmp_path / "ett"))) as store:
+        opened = Opened(store, retain_days=0.0)
+        opened.send(story("a"))
+        opened.now = NOW + 1000 * DAY_S
+        opened.clean()
+        assert opened.segments("a") == len(story("a").bodies())
+
+
+def test_pruning_that_was_cut_short_goes_on(tmp_path, story):
+    """Where an exporter died in the middle of deleting, the next one deletes the rest."""
+    path = str(tmp_path / "ett")
+    with closing(Store(path)) as store:
+        opened = Opened(store)
+        opened.send(story("a"))
+        opened.now = NOW + 91 * DAY_S
+        opened.service.close_jobs(opened.now)
+        opened.service.prune(opened.now, lambda: False)
+        assert store.prune("a", most=2) == 2
+        assert opened.segments("a") > 0
+    with closing(Store(path)) as store:
+        again = Opened(store, NOW + 91 * DAY_S)
+        again.clean()
+        assert again.segments("a") == 0
+        assert again.answer("a")["wall_s"] == 142.0
+
+
+def count_reads(store, monkeypatch):
+    read = []
+    segments_after = store.segments_after
+
+    def counted(job_id, place):
+        for stored in segments_after(job_id, place):
+            read.append(job_id)
+            yield stored
+
+    monkeypatch.setattr(store, "segments_after", counted)
+    return read
+
+
+def test_a_restart_reads_only_what_came_after_the_snapshot(database, story, monkeypatch):
+    """Jobs are restored from their snapshots and later segments; every answer is as before."""
+    with closing(Store(database)) as store:
+        opened = Opened(store)
+        bodies = list(story("a").bodies().values())
+        for body in bodies[:-2]:
+            opened.service.ingest(body)
+        opened.send(story("b"))
+        opened.service.save_snapshots(0)
+        assert [job.unsaved_events for job in opened.service._live_jobs()] == [0, 0]
+        for body in bodies[-2:]:
+            opened.service.ingest(body)
+        before = [opened.answer(name) for name in ("a", "b")]
+    with closing(Store(database)) as store:
+        again = Opened(store)
+        read = count_reads(store, monkeypatch)
+        again.service.build()
+        assert read == ["a", "a"]
+        assert [again.answer(name) for name in ("a", "b")] == before
+        assert again.send(story("a")) == [0] * len(bodies)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE snapshots SET format = 'of other code'",
+        "UPDATE snapshots SET blob = x'00'",
+        "UPDATE snapshots SET blob = substr(blob, 1, 200)",
+    ],
+)
+def test_a_snapshot_that_does_not_fit_is_ignored(tmp_path, story, monkeypatch, harm, caplog):
+    """Of other code, or damaged: the job is folded anew, with the same answer."""
+    path = str(tmp_path / "ett")
+    with closing(Store(path)) as store:
+        opened = Opened(store)
+        opened.send(story("a"))
+        opened.service.save_snapshots(0)
+        before = opened.answer("a")
+        with store._writing() as connection:
+            connection.execute(text(harm))
+    with closing(Store(path)) as store, caplog.at_level(logging.WARNING):
+        again = Opened(store)
+        read = count_reads(store, monkeypatch)
+        assert again.answer("a") == before
+        assert len(read) == len(story("a").bodies())
+    assert ("folded anew" in caplog.text) == ("blob" in harm)
+
+
+def test_snapshots_are_made_of_those_with_most_events(tmp_path, story):
+    """What waits for a snapshot stays below the bound, and no more is written than that needs."""
+    with closing(Store(str(tmp_path / "ett"))) as store:
+        opened = Opened(store)
+        opened.send(story("long"))
+        opened.service.ingest(next(iter(story("short").bodies().values())))
+        opened.service.save_snapshots(1000)
+        long, short = opened.service._live_jobs()
+        assert long.unsaved_events > short.unsaved_events > 0
+        opened.service.save_snapshots(short.unsaved_events, lambda: True)
+        assert long.unsaved_events == 0
