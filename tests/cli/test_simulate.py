@@ -25,7 +25,7 @@ from ett_cli.simulate.sinks import Sender, SinkError, Stream
 from ett_core.components import group_seconds
 from ett_core.events import Progress, StepSeconds, decode
 from ett_core.lines import decode_text
-from ett_trainer_hooks.transport import Reply
+from ett_trainer_hooks.shipping.transport import Reply
 
 END = 1_764_000_000
 FEW = f"--jobs 3 --days 0.2 --end {END}"

@@ -11,10 +11,10 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.parts import Sizes
-from ett_trainer_hooks.segments import acked_path, journals_in
-from ett_trainer_hooks.shipper import Shipper
-from ett_trainer_hooks.transport import poster
+from ett_trainer_hooks.journal.parts import Sizes
+from ett_trainer_hooks.journal.segments import acked_path, journals_in
+from ett_trainer_hooks.shipping.shipper import Shipper
+from ett_trainer_hooks.shipping.transport import poster
 
 HOUR_S = 3600.0
 

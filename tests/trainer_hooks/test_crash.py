@@ -294,7 +294,7 @@ def test_the_package_imports_without_torch():
     import subprocess  # noqa: PLC0415 - used here only
 
     program = (
-        "import sys, ett_trainer_hooks.launcher, ett_trainer_hooks.shipper; "
+        "import sys, ett_trainer_hooks.launcher, ett_trainer_hooks.shipping.shipper; "
         "print([name for name in ('torch', 'numpy', 'starlette') if name in sys.modules])"
     )
     done = subprocess.run(

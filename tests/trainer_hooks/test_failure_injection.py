@@ -15,7 +15,7 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.shipper import Shipper
+from ett_trainer_hooks.shipping.shipper import Shipper
 from ett_trainer_hooks.spans import PhaseSpan, SaveSpan
 
 IDENTITY = Identity(job_id="job", writer="w")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ett_trainer_hooks.journal.place import writable_place
 from ett_trainer_hooks.launcher import LaunchSettings
-from ett_trainer_hooks.place import writable_place
 
 ETT = str(Path(sys.executable).with_name("ett"))
 

@@ -19,7 +19,7 @@ from ett_core.events import (
     StepSeconds,
     encode,
 )
-from ett_trainer_hooks.parts import part_path
+from ett_trainer_hooks.journal.parts import part_path
 from ett_trainer_hooks.procfs import Process
 from ett_trainer_hooks.rank_progress import BATCHES_SEEN, RankProgress, StallLimits
 from ett_trainer_hooks.ranks import RankProcess

@@ -36,18 +36,18 @@ from ett_trainer_hooks.identity import (
 from ett_trainer_hooks.identity.slurm import is_in_step
 from ett_trainer_hooks.identity.values import Values
 from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.journal.parts import Sizes, journal_path
+from ett_trainer_hooks.journal.place import writable_place
 from ett_trainer_hooks.kernel import KernelLog, of_this_job
 from ett_trainer_hooks.orphans import MARK, Family, adopting_orphans
 from ett_trainer_hooks.output import Listener
-from ett_trainer_hooks.parts import Sizes, journal_path
-from ett_trainer_hooks.place import writable_place
 from ett_trainer_hooks.ranks import RankWatch
 from ett_trainer_hooks.restarts import RestartPolicy
-from ett_trainer_hooks.shipper import Shipper
+from ett_trainer_hooks.shipping.shipper import Shipper
+from ett_trainer_hooks.shipping.transport import exporter_address, poster
 from ett_trainer_hooks.stalls import StallSettings, watch_for_stalls
 from ett_trainer_hooks.stopping import Stop, listening, scheduled_end
 from ett_trainer_hooks.supervision import TAIL_BYTES, Supervision
-from ett_trainer_hooks.transport import exporter_address, poster
 
 LAST_OUTPUT_S = 5.0
 UNANSWERED_WAIT_S = 0.05

@@ -20,7 +20,8 @@ import msgspec
 from ett_core.events import AttemptEnd, AttemptStart, decode
 from ett_trainer_hooks.elastic import ERROR_FILE
 from ett_trainer_hooks.identity.who import start_ticks
-from ett_trainer_hooks.parts import first_part, last_part, pid_of
+from ett_trainer_hooks.journal.parts import first_part, last_part, pid_of
+from ett_trainer_hooks.journal.segments import journals_in
 from ett_trainer_hooks.procfs import (
     Process,
     environment,
@@ -30,7 +31,6 @@ from ett_trainer_hooks.procfs import (
     process_of,
     processes,
 )
-from ett_trainer_hooks.segments import journals_in
 
 LAST_LINES_BYTES = 1 << 16
 PIDFD_OPEN: Callable[[int], int] | None = getattr(os, "pidfd_open", None)

@@ -26,8 +26,8 @@ from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.journal import Journal, NullJournal
+from ett_trainer_hooks.journal.place import journal_of
 from ett_trainer_hooks.leaving import askers, exit_in_flight, is_left_on_purpose
-from ett_trainer_hooks.place import journal_of
 from ett_trainer_hooks.spans import PhaseSpan, SaveSpan, describe
 from ett_trainer_hooks.steps import StepMeter
 from ett_trainer_hooks.versions import installed_versions

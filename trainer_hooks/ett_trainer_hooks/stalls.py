@@ -23,8 +23,8 @@ import msgspec
 from ett_core.events import AnyEvent, decode
 from ett_trainer_hooks.follow import Tail
 from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.journal.parts import last_part, part_number, part_path
 from ett_trainer_hooks.orphans import end_all
-from ett_trainer_hooks.parts import last_part, part_number, part_path
 from ett_trainer_hooks.procfs import Process
 from ett_trainer_hooks.rank_progress import (
     ACTIONS,

@@ -189,8 +189,8 @@ def _send(events: Iterable[AnyEvent], exporter_url: str, timeout_s: float) -> bo
     """Ship the events, those of each writer as a journal; whether all of them were taken."""
     from ett_core.events import encode
     from ett_trainer_hooks.guard import Guard
-    from ett_trainer_hooks.shipper import Shipper
-    from ett_trainer_hooks.transport import exporter_address, poster
+    from ett_trainer_hooks.shipping.shipper import Shipper
+    from ett_trainer_hooks.shipping.transport import exporter_address, poster
 
     address = exporter_address(exporter_url)
     journals: dict[str, list[bytes]] = {}
@@ -237,7 +237,7 @@ def _end_of(year: int) -> float:
 
 
 def _check_exporter(url: str) -> None:
-    from ett_trainer_hooks.transport import exporter_address
+    from ett_trainer_hooks.shipping.transport import exporter_address
 
     exporter_address(url)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ett_trainer_hooks.shipper import Shipper
+    from ett_trainer_hooks.shipping.shipper import Shipper
 
 LAST_LINES_S = 5.0
 """Seconds to go on after a signal."""
@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Ship; returns 0 where everything was acknowledged, 1 where not, 2 for a wrong setting."""
     from ett_trainer_hooks.guard import Guard
-    from ett_trainer_hooks.segments import journals_below
-    from ett_trainer_hooks.shipper import Shipper
-    from ett_trainer_hooks.transport import exporter_address, poster
+    from ett_trainer_hooks.journal.segments import journals_below
+    from ett_trainer_hooks.shipping.shipper import Shipper
+    from ett_trainer_hooks.shipping.transport import exporter_address, poster
 
     if not arguments.exporter:
         return _complain("--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def remove(journals: Sequence[Path], exporter: str, hours: float) -> int:
     """Remove the journals that are over for so many hours; the exit status."""
-    from ett_trainer_hooks.pruning import HOUR_S, prune
+    from ett_trainer_hooks.shipping.pruning import HOUR_S, prune
 
     try:
         removed = prune(journals, exporter, time.time() - hours * HOUR_S)

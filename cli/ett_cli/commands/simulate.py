@@ -147,7 +147,7 @@ def _sink(
     arguments: argparse.Namespace, *, wall: Callable[[], float], sleep: Callable[[float], None]
 ) -> Sink:
     from ett_cli.simulate.sinks import Journals, Nowhere, Sender, Stream
-    from ett_trainer_hooks.transport import poster
+    from ett_trainer_hooks.shipping.transport import poster
 
     if arguments.exporter is not None:
         return Sender(poster(arguments.exporter), wall=wall, monotonic=wall, sleep=sleep)

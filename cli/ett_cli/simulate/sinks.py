@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from ett_core.events import Event, encode
-from ett_trainer_hooks.shipper import backoff_s, is_temporary, reason_of
-from ett_trainer_hooks.transport import Post, Reply, answer_in_words, is_acknowledgement, verdict_of
+from ett_trainer_hooks.shipping.shipper import backoff_s, is_temporary, reason_of
+from ett_trainer_hooks.shipping.transport import Post, Reply, answer_in_words, is_acknowledgement, verdict_of
 
 HELD_BYTES = 8 << 20
 SEGMENT_LINES = 5_000

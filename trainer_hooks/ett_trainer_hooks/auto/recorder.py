@@ -20,7 +20,7 @@ from ett_trainer_hooks.auto.held import HeldJournal
 from ett_trainer_hooks.guard import hook
 from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
-from ett_trainer_hooks.place import journal_of
+from ett_trainer_hooks.journal.place import journal_of
 from ett_trainer_hooks.recorder import OTHERS_REPORT_EVERY_S, Recorder, exit_code_of
 from ett_trainer_hooks.spans import PhaseSpan
 from ett_trainer_hooks.versions import installed_versions

@@ -18,8 +18,8 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.parts import Sizes, first_part, last_part, pid_of
-from ett_trainer_hooks.segments import acknowledge, journals_in
+from ett_trainer_hooks.journal.parts import Sizes, first_part, last_part, pid_of
+from ett_trainer_hooks.journal.segments import acknowledge, journals_in
 
 KILLS = 200 if os.environ.get("ETT_FULL") == "1" else 8
 WRITER = """

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ett_trainer_hooks.guard import Guard
-from ett_trainer_hooks.segments import (
+from ett_trainer_hooks.journal.segments import (
     Segment,
     acknowledge,
     halved,
@@ -25,7 +25,7 @@ from ett_trainer_hooks.segments import (
     next_segment,
     unsent_bytes,
 )
-from ett_trainer_hooks.transport import (
+from ett_trainer_hooks.shipping.transport import (
     Post,
     Verdict,
     answer_in_words,

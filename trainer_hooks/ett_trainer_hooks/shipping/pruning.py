@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from ett_trainer_hooks.parts import first_part, is_acknowledged, pid_of
+from ett_trainer_hooks.journal.parts import first_part, is_acknowledged, pid_of
+from ett_trainer_hooks.journal.segments import acked_offset, acked_path, whole_lines_bytes
 from ett_trainer_hooks.procfs import process_of
-from ett_trainer_hooks.segments import acked_offset, acked_path, whole_lines_bytes
 
 HOUR_S = 3600.0
 

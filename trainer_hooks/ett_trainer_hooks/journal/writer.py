@@ -24,8 +24,8 @@ from ett_core.events import AnyEvent, Counters, Event, Heartbeat, decode, encode
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
-from ett_trainer_hooks.parts import WEIGHTY, PartFiles, Sizes
-from ett_trainer_hooks.syncing import Syncer
+from ett_trainer_hooks.journal.parts import WEIGHTY, PartFiles, Sizes
+from ett_trainer_hooks.journal.syncing import Syncer
 
 BATCH_LINES = 1000
 SYNCED = frozenset(kind for kind in get_args(AnyEvent) if kind.kind in WEIGHTY)

@@ -15,8 +15,8 @@ from pathlib import Path
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
-from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.parts import Sizes, journal_path
+from ett_trainer_hooks.journal.parts import Sizes, journal_path
+from ett_trainer_hooks.journal.writer import Journal
 
 
 def fresh_directory() -> Path:

@@ -15,10 +15,10 @@ import pytest
 
 from ett_core.events import Progress, decode, encode
 from ett_trainer_hooks.guard import Guard
-from ett_trainer_hooks.parts import part_path
-from ett_trainer_hooks.segments import acked_offset, acked_path, acknowledge, next_segment
-from ett_trainer_hooks.shipper import Shipper
-from ett_trainer_hooks.transport import Reply, poster
+from ett_trainer_hooks.journal.parts import part_path
+from ett_trainer_hooks.journal.segments import acked_offset, acked_path, acknowledge, next_segment
+from ett_trainer_hooks.shipping.shipper import Shipper
+from ett_trainer_hooks.shipping.transport import Reply, poster
 
 ETT = Path(sys.executable).with_name("ett")
 NOWHERE = "http://nowhere:9410"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ett_trainer_hooks.segments import acked_offsets, acked_path
+from ett_trainer_hooks.journal.segments import acked_offsets, acked_path
 
 SUFFIX = ".jsonl"
 PART = ".part"
