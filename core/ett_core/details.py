@@ -9,7 +9,8 @@ writer and sequence number, never by arrival. State is bounded; what a bound dro
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -44,12 +45,14 @@ EVIDENCE_CHARACTERS = 8192
 NAMES_KEPT = 256
 """Distinct names (labels, versions, compile stages, counters) kept; further ones are left out."""
 RANKS_KEPT = 65_536
+STARTS_KEPT = 64
+"""Latest attempts of which it is kept what they ran on."""
 REPORTS_KEPT = 65_536
 """Totals kept, one a process (and cache); those of further processes are left out."""
 LARGEST_VALUE = 1e15
 """No single value adds more than this, so that no line can spoil a sum with infinity."""
 
-MAGIC = b"ettmore\x01"
+MAGIC = b"ettmore\x02"
 
 Moment: TypeAlias = tuple[int, float, str, int]
 
@@ -88,6 +91,14 @@ class EvidenceLine(msgspec.Struct, frozen=True, gc=False, order=True):
     text: str
 
 
+class Start(msgspec.Struct, frozen=True, gc=False):
+    """What an attempt said at its start: the versions and the configuration that it runs, its nodes."""
+
+    versions: dict[str, str] = {}
+    config_hash: str = ""
+    nodes: frozenset[str] = frozenset()
+
+
 class DetailsState(NamedTuple):
     """A `JobDetails` as a value."""
 
@@ -106,6 +117,7 @@ class DetailsState(NamedTuple):
     caches: list[Cache]
     counters: list[tuple[str, Counters]]
     evidence: dict[int, list[EvidenceLine]]
+    starts: dict[int, tuple[Moment, Start]]
 
 
 class JobDetails:
@@ -130,6 +142,7 @@ class JobDetails:
         self._caches: dict[tuple[str, str], Cache] = {}
         self._counters: dict[tuple[str, str], Counters] = {}
         self._evidence: dict[int, list[EvidenceLine]] = {}
+        self._starts: dict[int, tuple[Moment, Start]] = {}
 
     def add(self, events: Iterable[AnyEvent]) -> None:
         """Take in events, in any order, each once."""
@@ -155,6 +168,7 @@ class JobDetails:
             list(self._caches.values()),
             [(name, report) for (_, name), report in self._counters.items()],
             {attempt: list(lines) for attempt, lines in self._evidence.items()},
+            dict(self._starts),
         )
 
     @classmethod
@@ -172,6 +186,7 @@ class JobDetails:
         details._caches = {(report.writer, report.cache): report for report in state.caches}
         details._counters = {(report.writer, name): report for name, report in state.counters}
         details._evidence = {attempt: list(lines) for attempt, lines in state.evidence.items()}
+        details._starts = dict(state.starts)
         return details
 
     @property
@@ -183,6 +198,11 @@ class JobDetails:
     def versions(self) -> dict[str, str]:
         """Versions of what the job runs on; each as its latest `attempt_start` said it."""
         return {name: str(value) for name, (_, value) in sorted(self._versions.items())}
+
+    @property
+    def starts(self) -> dict[int, Start]:
+        """What each of the latest attempts said at its start, by number of the attempt."""
+        return {attempt: start for attempt, (_, start) in self._starts.items()}
 
     @property
     def config_hash(self) -> str:
@@ -294,6 +314,21 @@ class JobDetails:
             _say(self._labels, name, moment, value)
         for name, value in event.versions.items():
             _say(self._versions, name, moment, value)
+        self._keep_start(event, moment)
+
+    def _keep_start(self, event: AttemptStart, moment: Moment) -> None:
+        """Of an attempt, the latest word on what it runs on, and all nodes that spoke."""
+        known_at, known = self._starts.get(event.attempt, (moment, Start()))
+        nodes = known.nodes if not event.node or event.node in known.nodes else known.nodes | {event.node}
+        says = bool(event.versions or event.config_hash)
+        newer = says and (moment >= known_at or not (known.versions or known.config_hash))
+        if newer:
+            versions = known.versions if known.versions == event.versions else _first(event.versions)
+            self._starts[event.attempt] = (moment, Start(versions, event.config_hash or "", nodes))
+        elif nodes is not known.nodes or event.attempt not in self._starts:
+            self._starts[event.attempt] = (known_at, Start(known.versions, known.config_hash, nodes))
+        if len(self._starts) > STARTS_KEPT:
+            del self._starts[min(self._starts)]
 
     def _take_progress(self, event: Progress) -> None:
         if event.rank < 0:
@@ -359,6 +394,10 @@ def _plus(total: CacheTotals, report: Cache) -> CacheTotals:
         bypasses=total.bypasses + report.bypasses,
         saved_s=total.saved_s + (report.saved_s or 0.0),
     )
+
+
+def _first(versions: Mapping[str, str]) -> dict[str, str]:
+    return dict(islice(versions.items(), NAMES_KEPT))
 
 
 def _moment(event: AnyEvent) -> Moment:

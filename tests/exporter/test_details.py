@@ -26,7 +26,13 @@ def folded(*events):
 
 def everything(fold):
     attempts = range(3)
-    return details_view(fold), fold.checkpoints.latest, fold.nodes, [fold.evidence(a) for a in attempts]
+    return (
+        details_view(fold),
+        fold.starts,
+        fold.checkpoints.latest,
+        fold.nodes,
+        [fold.evidence(a) for a in attempts],
+    )
 
 
 def test_the_order_of_arrival_changes_nothing(story):
@@ -210,3 +216,23 @@ def test_damaged_details_are_refused(story):
     for bad in (b"", data[:-1], data[:30] + b"x" + data[31:], b"ettfold\x01" + data[8:]):
         with pytest.raises(ValueError, match="snapshot"):
             details.load(bad)
+
+
+def test_each_attempt_keeps_what_it_ran_on():
+    """Versions and configuration go by attempt, its latest word counts; nodes are all that spoke."""
+    said = {"versions": {"torch": "2.12"}, "config_hash": "a"}
+    events = [
+        event(ev.AttemptStart, 0, node="n0", **said),
+        event(ev.AttemptStart, 1, node="n1", rank=-1),
+        event(ev.AttemptStart, 2, attempt=1, versions={"torch": "2.13"}, config_hash="b"),
+    ]
+    expected = {
+        0: details.Start({"torch": "2.12"}, "a", frozenset({"n0", "n1"})),
+        1: details.Start({"torch": "2.13"}, "b", frozenset({"n"})),
+    }
+    assert folded(*events).starts == folded(*reversed(events)).starts == expected
+
+
+def test_what_ever_so_many_attempts_ran_on_is_bounded():
+    fold = folded(*(event(ev.AttemptStart, n, attempt=n) for n in range(details.STARTS_KEPT + 10)))
+    assert sorted(fold.starts) == list(range(10, details.STARTS_KEPT + 10))

@@ -52,7 +52,7 @@ def test_the_demo_recovers_from_a_kill_and_its_report_adds_up(tmp_path):
     assert re.search(r"^ETT [1-9]\d?\.\d %", text, re.MULTILINE)
     assert re.search(r"^  wall time +[\d.]+ s +100\.0 %$", text, re.MULTILINE)
     assert re.search(r"resumed from step [1-9]\d*, [\d.]+ s of training lost, recovered in \d", text)
-    assert re.search(r"^  fx_graph +[1-9]\d* hits", text, re.MULTILINE)
+    assert re.search(r"^  aot_autograd +[1-9]\d* hits", text, re.MULTILINE)
     assert "\nLargest loss: " in text
     assert text.splitlines()[-1].endswith(f" account {tmp_path / 'journal'}")
     (job_id,) = set(re.findall(r"job (demo-[\w-]+)", text))

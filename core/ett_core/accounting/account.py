@@ -103,6 +103,8 @@ class AttemptAccount(msgspec.Struct, frozen=True):
     hidden: Mapping[str, float]
     """Seconds of initialisation that another track hid, by phase: the gain of overlapping."""
     components: Mapping[str, float]
+    after: Mapping[str, float] = {}
+    """Seconds by component from its end to the start of the next attempt, or to the end of the job."""
 
 
 class JobAccount(msgspec.Struct, frozen=True):

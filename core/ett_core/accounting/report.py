@@ -64,7 +64,7 @@ class Chain(NamedTuple):
         totals = add_up(self._opening())
         for index, partition in enumerate(self.partitions):
             merge(totals, _kept_totals(partition))
-            merge(totals, add_up(self._gap_after(index)))
+            merge(totals, add_up(self.gap_after(index)))
         return totals
 
     def stretches(self, begin_ns: int | None = None, end_ns: int | None = None) -> Iterator[Stretch]:
@@ -75,7 +75,7 @@ class Chain(NamedTuple):
         for index, partition in enumerate(self.partitions):
             if partition.span.end_ns > low and partition.span.start_ns < high:
                 yield from partition.stretches(low, high)
-            yield from _cut(self._gap_after(index), low, high)
+            yield from _cut(self.gap_after(index), low, high)
 
     def window(self, begin_ns: int, end_ns: int) -> Totals:
         """Nanoseconds by component between two moments."""
@@ -83,14 +83,14 @@ class Chain(NamedTuple):
         for index, partition in enumerate(self.partitions):
             if partition.span.end_ns > begin_ns and partition.span.start_ns < end_ns:
                 merge(totals, partition.window(begin_ns, end_ns))
-            merge(totals, add_up(_cut(self._gap_after(index), begin_ns, end_ns)))
+            merge(totals, add_up(_cut(self.gap_after(index), begin_ns, end_ns)))
         return totals
 
     def _opening(self) -> Iterator[Stretch]:
         first = self.layout.spans[0]
         yield from _gap(self.layout.start_ns, first.start_ns, first, START_ALLOCATION)
 
-    def _gap_after(self, index: int) -> Iterator[Stretch]:
+    def gap_after(self, index: int) -> Iterator[Stretch]:
         """From the end of an attempt to the start of the next, or to the end of the job."""
         span = self.layout.spans[index]
         last = index + 1 == len(self.layout.spans)
@@ -149,7 +149,7 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         tts_s=seconds(loops[0] - layout.start_ns) if loops else None,
         ttr_s=[failure.ttr_s for failure in failures],
         failures=failures,
-        attempts=[_attempt_account(p) for p in chain.partitions],
+        attempts=[_attempt_account(p, chain.gap_after(i)) for i, p in enumerate(chain.partitions)],
         resume_evidence=weakest(chain.found),
         not_saved=_not_saved(chain),
         unsaved_exposure_s=_exposure_s(chain),
@@ -236,7 +236,7 @@ def _failed_rank(event: Failure | AttemptEnd | None) -> int | None:
     return event.rank if event.rank >= 0 else None
 
 
-def _attempt_account(partition: Partition) -> AttemptAccount:
+def _attempt_account(partition: Partition, gap: Iterator[Stretch]) -> AttemptAccount:
     span = partition.span
     attempt = span.attempt
     info = attempt.info
@@ -257,6 +257,7 @@ def _attempt_account(partition: Partition) -> AttemptAccount:
         first_batch_at=_first_batches(attempt),
         hidden={phase: seconds(amount) for phase, amount in partition.hidden_ns().items()},
         components=in_seconds(_kept_totals(partition)),
+        after=in_seconds(add_up(gap)),
     )
 
 

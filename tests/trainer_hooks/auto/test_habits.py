@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 
@@ -10,6 +11,8 @@ import pytest
 from ett_trainer_hooks.auto import ledger
 
 pytestmark = pytest.mark.service("torch")
+
+BACKENDS = ["aot_eager", *(["inductor"] if os.environ.get("ETT_FULL") == "1" else [])]
 
 LOOP = """
 import torch
@@ -175,11 +178,21 @@ torch.save(optimizer.state_dict(), {str(tmp_path / "optimizer.pt")!r})
     assert first.bytes == (tmp_path / "optimizer.pt").stat().st_size
 
 
-@pytest.mark.service("compiler")
-def test_a_step_compiled_to_native_code_is_known_by_what_it_changes(observed):
-    """Inductor's code calls no hook; parameters that changed since the last batch tell of it."""
-    ran = observed("""
-@torch.compile
+def test_a_save_right_before_a_crash_is_claimed_by_nobody(bare, script, tmp_path):
+    """Whether other files belong to it is not known; a success that ends with a save claims it."""
+    path = str(tmp_path / "model.pt")
+    save = f"for batch in loader: step(batch)\ntorch.save(optimizer.state_dict(), {path!r})\n"
+    crashed = bare(sys.executable, script(LOOP + save + "raise ValueError('no')"))
+    assert (crashed.status, crashed.of("checkpoint_durable")) == (1, [])
+    ended = bare(sys.executable, script(LOOP + save), ETT_ATTEMPT="1")
+    assert [event.step for event in ended.of("checkpoint_durable")] == [6]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_compiled_update_is_known_by_what_it_changes(observed, backend):
+    """Compiled code calls no hook; parameters that changed since the last batch tell of it."""
+    ran = observed(f"""
+@torch.compile(backend={backend!r})
 def update(): optimizer.step()
 for batch in loader:
     optimizer.zero_grad(); model(batch[0]).sum().backward(); update()

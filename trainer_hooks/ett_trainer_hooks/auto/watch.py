@@ -139,7 +139,8 @@ class Watch:
         if not self.on or not self.recorder.declared:
             return
         self.passes.before()
-        self.recorder.settle()
+        if not self.recorder.failed:
+            self.recorder.settle()
         self.recorder.guard.call(self.passes.finish)
         if not self.recorder.failed and not self.exit_status:
             self.recorder.close("succeeded")
