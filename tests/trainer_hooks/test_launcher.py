@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ett_trainer_hooks.cgroup import OomCounter
 from ett_trainer_hooks.journal.place import writable_place
 from ett_trainer_hooks.launcher import LaunchSettings
 
@@ -104,6 +105,8 @@ def test_a_rank_that_is_killed_is_spoken_for(ran):
     assert (failure.of_rank, failure.signal, failure.attempt) == (0, 9, 0)
     assert "SIGKILL" in failure.message
     assert told[-1].status == "failed"
+    denials = [e.text for e in of(told, "evidence") if e.source == "kernel" and "ended no process" in e.text]
+    assert len(denials) == (1 if OomCounter().denial() else 0)
 
 
 def test_a_program_that_ends_with_status_0_and_no_word_has_not_failed(ran):

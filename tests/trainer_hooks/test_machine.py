@@ -58,8 +58,19 @@ def test_processes_that_the_kernel_ended_for_want_of_memory_are_counted(tmp_path
     assert counter.kills == 2
 
 
+def test_a_kernel_that_ended_nothing_says_so(tmp_path):
+    """As long as no process of the job was ended for want of memory, and never after."""
+    counter, write = cgroups(tmp_path, "0::/job\n", "job/memory.events")
+    assert "oom-killer ended no process of this job's cgroup" in counter.denial()
+    write(2)
+    assert counter.denial() == ""
+    counter.look()
+    assert counter.denial() == ""
+
+
 def test_a_machine_without_counters_says_nothing(tmp_path):
     """Nor does one whose counters go away."""
+    assert OomCounter(tmp_path, tmp_path).denial() == ""
     assert OomCounter(tmp_path, tmp_path).look() == ""
     counter, _ = cgroups(tmp_path, "0::/\n", "memory.events")
     (tmp_path / "cgroup" / "memory.events").unlink()

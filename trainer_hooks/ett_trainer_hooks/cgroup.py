@@ -39,6 +39,19 @@ class OomCounter:
             f"({self._file}: oom_kill {before} -> {count}, {limit_of(self._file.parent)})"
         )
 
+    def denial(self) -> str:
+        """That the kernel ended nothing for want of memory, in a sentence; empty where that is not sure.
+
+        A SIGKILL of a process of this job then came from somebody else.
+        """
+        count = oom_kills(self._file) if self._file else None
+        if self._file is None or count is None or count != self._count or self.kills:
+            return ""
+        return (
+            "memory cgroup: the kernel's oom-killer ended no process of this job's cgroup "
+            f"({self._file}: oom_kill {count})"
+        )
+
 
 def oom_kills(path: Path) -> int | None:
     """The count of processes ended by the OOM killer in a file of counters; None where it has none."""

@@ -182,6 +182,7 @@ def launch(  # noqa: PLR0913 - the world is injected
             closing(KernelLog()) as kernel,
         ):
             watch = RankWatch(place, job_id=identity.job_id, node=identity.node, now=clock.now)
+            memory = OomCounter()
             supervision = Supervision(
                 journal,
                 watch,
@@ -189,8 +190,9 @@ def launch(  # noqa: PLR0913 - the world is injected
                 clock,
                 error_file=Path(environment[ERROR_FILE]),
                 tells_job_end=tells_job_end,
+                memory_denial=memory.denial,
             )
-            system = System(kernel, OomCounter(), supervision, clock)
+            system = System(kernel, memory, supervision, clock)
             family = Family(identity.writer, environ, adopted=adopted)
             stalls = watch_for_stalls(
                 settings.stalls,

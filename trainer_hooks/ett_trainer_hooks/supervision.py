@@ -7,8 +7,9 @@ that the job waits for.
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,10 @@ class Supervision:
         *,
         error_file: Path | None = None,
         tells_job_end: bool = True,
+        memory_denial: Callable[[], str] = lambda: "",
     ) -> None:
         self._tells_job_end = tells_job_end
+        self._memory_denial = memory_denial
         self._journal = journal
         self._base = journal.identity
         self._watch = watch
@@ -230,6 +233,12 @@ class Supervision:
             first_error_at=error.at if error else None,
             **more,
         )
+        if verdict.signal == signal.SIGKILL and (denial := self._memory_denial()):
+            self._tell_denial(denial)
+
+    def _tell_denial(self, denial: str) -> None:
+        if self._may_tell("memory", 1):
+            self.fact("kernel", denial)
 
     def _listen(self, listener: Listener, *, at_end: bool) -> None:
         heard = listener.listen(self._watch.rank_of_local, at_end=at_end)
