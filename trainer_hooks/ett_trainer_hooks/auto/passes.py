@@ -75,7 +75,9 @@ class Passes:
         now = iterator.__dict__.get(KEY) or self._fresh(iterator, asked_s)
         if now is not self._current:
             self._turn_to(now, asked_s)
-        self._waited(now, now_s - asked_s)
+        waited_s = now_s - asked_s
+        now.wait_s += waited_s
+        self.wait_s += waited_s
         self.batches += 1
         now.batches += 1
         now.last_s = now_s

@@ -84,7 +84,18 @@ class Watch:
         if not self.on or get_ident() != self.thread:
             return
         self.passes.before = nothing
-        self._step(optimizer)
+        key, batches, cycle = id(optimizer), self.passes.batches, self._cycle
+        if cycle and key not in cycle and batches == self._batches:
+            if len(cycle) < CYCLE_LIMIT:
+                cycle.add(key)
+            return
+        cycle.clear()
+        cycle.add(key)
+        self._batches = batches
+        if not self.recorder.begun:
+            self.recorder.guard.call(self._first_step, optimizer)
+        wait_s, self.passes.wait_s = self.passes.wait_s, 0.0
+        self.recorder.step_seen(wait_s)
 
     def look_for_steps(self) -> None:
         """Count a step that no hook told of: a compiled one changes the parameters all the same."""
@@ -98,21 +109,8 @@ class Watch:
         changes = sum(map(tensor_version, parameters))
         before, self._changes = self._changes, changes
         if before is not None and changes != before and self.recorder.has_compiled:
-            self._step(optimizer)
-
-    def _step(self, optimizer: Any) -> None:  # noqa: ANN401
-        key, batches, cycle = id(optimizer), self.passes.batches, self._cycle
-        if cycle and key not in cycle and batches == self._batches:
-            if len(cycle) < CYCLE_LIMIT:
-                cycle.add(key)
-            return
-        cycle.clear()
-        cycle.add(key)
-        self._batches = batches
-        if not self.recorder.begun:
-            self.recorder.guard.call(self._first_step, optimizer)
-        wait_s, self.passes.wait_s = self.passes.wait_s, 0.0
-        self.recorder.step_seen(wait_s)
+            self.stepped(optimizer)
+            self.passes.before = self.look_for_steps  # this step was none of a hook
 
     def phase(self, name: str) -> PhaseSpan:
         """A phase of the thread that calls: the main track where it trains, else one of its own."""
