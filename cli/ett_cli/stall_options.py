@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ett_trainer_hooks.stalls import StallSettings
+    from ett_trainer_hooks.launcher.stalls import StallSettings
 
 
 def add_stall_options(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,8 @@ def stall_settings(arguments: argparse.Namespace) -> StallSettings:
     Raises:
         ValueError: one is wrong; the message names the option.
     """
-    from ett_trainer_hooks.rank_progress import StallLimits
-    from ett_trainer_hooks.stalls import StallSettings
+    from ett_trainer_hooks.launcher.stalls import StallSettings
+    from ett_trainer_hooks.launcher.stalls.rank_progress import StallLimits
 
     given = {
         "after_s": arguments.stall_after,

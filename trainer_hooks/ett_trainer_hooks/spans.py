@@ -11,7 +11,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from ett_trainer_hooks.evidence import redacted
+from ett_trainer_hooks.redaction import redacted
 
 if TYPE_CHECKING:
     from ett_trainer_hooks.recorder import Recorder

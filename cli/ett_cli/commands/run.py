@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, or 2 where a setting is wrong."""
     from ett_trainer_hooks.identity import sanitised_job_id
     from ett_trainer_hooks.launcher import LaunchSettings, launch
-    from ett_trainer_hooks.restarts import RestartPolicy
+    from ett_trainer_hooks.launcher.restarts import RestartPolicy
 
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:

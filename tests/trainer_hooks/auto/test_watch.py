@@ -12,7 +12,7 @@ import ett_trainer_hooks.auto
 from ett_trainer_hooks.auto.passes import Passes
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
 from ett_trainer_hooks.auto.watch import Watch, steps_before
-from ett_trainer_hooks.rank_progress import BATCHES_SEEN
+from ett_trainer_hooks.launcher.stalls.rank_progress import BATCHES_SEEN
 
 NAMES = [
     each.name for each in pkgutil.iter_modules(ett_trainer_hooks.auto.__path__) if each.name != "__main__"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ett_trainer_hooks.restarts import Ending, causes_of
+from ett_trainer_hooks.launcher.restarts import Ending, causes_of
 
 ETT = str(Path(sys.executable).with_name("ett"))
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 
 from ett_core.events import AttemptEnd, AttemptStart, decode
-from ett_trainer_hooks.elastic import ERROR_FILE
 from ett_trainer_hooks.identity.who import start_ticks
 from ett_trainer_hooks.journal.parts import first_part, last_part, pid_of
 from ett_trainer_hooks.journal.segments import journals_in
+from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
 from ett_trainer_hooks.procfs import (
     Process,
     environment,

@@ -17,19 +17,11 @@ import msgspec
 
 from ett_core import events
 from ett_trainer_hooks.clock import Clock
-from ett_trainer_hooks.elastic import AgentEvent, WorkerError, agent_event, error_in_words, read_error
-from ett_trainer_hooks.evidence import (
-    TEXT_LIMIT,
-    WorkerExit,
-    exits_told,
-    first_failed,
-    redacted,
-    redacted_parts,
-)
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.output import Listener, last_bytes
-from ett_trainer_hooks.ranks import (
+from ett_trainer_hooks.launcher.output.listener import Listener, last_bytes
+from ett_trainer_hooks.launcher.output.tails import shortened
+from ett_trainer_hooks.launcher.ranks import (
     Death,
     RankProcess,
     RankWatch,
@@ -38,7 +30,17 @@ from ett_trainer_hooks.ranks import (
     judge,
     verdict_of_status,
 )
-from ett_trainer_hooks.tails import shortened
+from ett_trainer_hooks.launcher.torchrun import (
+    AgentEvent,
+    WorkerError,
+    WorkerExit,
+    agent_event,
+    error_in_words,
+    exits_told,
+    first_failed,
+    read_error,
+)
+from ett_trainer_hooks.redaction import TEXT_LIMIT, redacted, redacted_parts
 
 EVIDENCE_PER_ATTEMPT = 50
 """Findings in each stream of output, and lines of the kernel, that are told of one attempt."""

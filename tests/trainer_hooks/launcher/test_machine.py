@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ett_trainer_hooks.cgroup import OomCounter, limit_of
-from ett_trainer_hooks.kernel import KernelLog, record
+from ett_trainer_hooks.launcher.cgroup import OomCounter, limit_of
+from ett_trainer_hooks.launcher.kernel import KernelLog, record
 
 XID = (
     b"3,900,5140900000,-;NVRM: Xid (PCI:0000:07:00): 79, pid=12, GPU has fallen off the bus.\n DEVICE=+pci\n"

@@ -20,12 +20,8 @@ from typing import BinaryIO
 import msgspec
 
 from ett_core.events import LAUNCHER_RANK
-from ett_trainer_hooks.attempts import Attempts, run_unobserved
 from ett_trainer_hooks.auto import observed
-from ett_trainer_hooks.cgroup import OomCounter
 from ett_trainer_hooks.clock import Clock
-from ett_trainer_hooks.elastic import ERROR_FILE
-from ett_trainer_hooks.follow import Tail, copy
 from ett_trainer_hooks.identity import (
     Identity,
     identity_from_env,
@@ -38,16 +34,21 @@ from ett_trainer_hooks.identity.values import Values
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.journal.parts import Sizes, journal_path
 from ett_trainer_hooks.journal.place import writable_place
-from ett_trainer_hooks.kernel import KernelLog, of_this_job
-from ett_trainer_hooks.orphans import MARK, Family, adopting_orphans
-from ett_trainer_hooks.output import Listener
-from ett_trainer_hooks.ranks import RankWatch
-from ett_trainer_hooks.restarts import RestartPolicy
+from ett_trainer_hooks.launcher.attempts import Attempts, run_unobserved
+from ett_trainer_hooks.launcher.cgroup import OomCounter
+from ett_trainer_hooks.launcher.kernel import KernelLog, of_this_job
+from ett_trainer_hooks.launcher.orphans import MARK, Family, adopting_orphans
+from ett_trainer_hooks.launcher.output.follow import Tail, copy
+from ett_trainer_hooks.launcher.output.listener import Listener
+from ett_trainer_hooks.launcher.ranks import RankWatch
+from ett_trainer_hooks.launcher.restarts import RestartPolicy
+from ett_trainer_hooks.launcher.stalls import StallSettings
+from ett_trainer_hooks.launcher.stalls.watchdog import watch_for_stalls
+from ett_trainer_hooks.launcher.stopping import Stop, listening, scheduled_end
+from ett_trainer_hooks.launcher.supervision import TAIL_BYTES, Supervision
+from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
 from ett_trainer_hooks.shipping.shipper import Shipper
 from ett_trainer_hooks.shipping.transport import exporter_address, poster
-from ett_trainer_hooks.stalls import StallSettings, watch_for_stalls
-from ett_trainer_hooks.stopping import Stop, listening, scheduled_end
-from ett_trainer_hooks.supervision import TAIL_BYTES, Supervision
 
 LAST_OUTPUT_S = 5.0
 UNANSWERED_WAIT_S = 0.05

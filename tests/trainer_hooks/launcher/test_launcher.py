@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ett_trainer_hooks.cgroup import OomCounter
 from ett_trainer_hooks.journal.place import writable_place
 from ett_trainer_hooks.launcher import LaunchSettings
+from ett_trainer_hooks.launcher.cgroup import OomCounter
 
 ETT = str(Path(sys.executable).with_name("ett"))
 
@@ -386,8 +386,8 @@ def test_without_any_place_for_events_the_command_runs_unobserved():
 def test_a_command_that_runs_unobserved_has_the_hooks_off_and_its_own_output(trainer_env):
     """Where no directory at all takes a file, its status and output pass, and one line says so."""
     program = (
-        "import sys, tempfile; from ett_trainer_hooks import launcher; from pathlib import Path\n"
-        "launcher.writable_place.__defaults__ = (lambda: Path('/proc/nope'),)\n"
+        "import sys; from ett_trainer_hooks.journal.writer import place; from pathlib import Path\n"
+        "place.writable_place.__defaults__ = (lambda: Path('/proc/nope'),)\n"
         "from ett_cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     environ = {**trainer_env, "ETT_JOURNAL_DIR": "/proc/nope"}
@@ -560,7 +560,7 @@ def test_a_flood_of_output_does_not_delay_the_notice_of_a_death(ett_run, events_
 def test_every_option_stands_in_the_docs(trainer_env):
     """docs/run.md, and docs/stalls.md for stalls, name each option of `ett run`."""
     _, help_text, _ = ett("run", "--help", environ=trainer_env)
-    docs = Path(__file__).parents[2] / "docs"
+    docs = Path(__file__).parents[3] / "docs"
     texts = (docs / "run.md").read_text() + (docs / "stalls.md").read_text()
     options = set(re.findall(r"(?m)^  (--[a-z-]+)", help_text))
     assert len(options) > 10

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ett_trainer_hooks import procfs
+from ett_trainer_hooks.launcher.stopping import signal_process
 from ett_trainer_hooks.procfs import PROC, Process
-from ett_trainer_hooks.stopping import signal_process
 
 MARK = "ETT_LAUNCHER"
 """The variable that tells which launcher a process descends from, by the launcher's writer."""

@@ -6,9 +6,10 @@ import os
 
 import pytest
 
-from ett_trainer_hooks import stack_signal, stacks
-from ett_trainer_hooks.flight_recorder import dump_of
-from ett_trainer_hooks.stacks import Output, kernel_view, python_stacks, snapshot, why_not
+from ett_trainer_hooks import stack_signal
+from ett_trainer_hooks.launcher.stalls import stacks
+from ett_trainer_hooks.launcher.stalls.flight_recorder import dump_of
+from ett_trainer_hooks.launcher.stalls.stacks import Output, kernel_view, python_stacks, snapshot, why_not
 
 STUCK = """
 import os, sys, threading

@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from ett_trainer_hooks import procfs
-from ett_trainer_hooks.orphans import MARK, Family, end_all
+from ett_trainer_hooks.launcher.orphans import MARK, Family, end_all
 from ett_trainer_hooks.procfs import process_of
 
 WORKER = """

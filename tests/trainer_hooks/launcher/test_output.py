@@ -6,8 +6,16 @@ import random
 
 import pytest
 
-from ett_trainer_hooks.output import LOOK_BYTES, Listener, last_bytes
-from ett_trainer_hooks.tails import BLOCK_LINES, Findings, Spoken, Tails, shortened
+from ett_trainer_hooks.launcher.output.follow import Lines, Tail
+from ett_trainer_hooks.launcher.output.listener import LOOK_BYTES, Listener, last_bytes
+from ett_trainer_hooks.launcher.output.tails import (
+    BLOCK_LINES,
+    Findings,
+    Spoken,
+    Tails,
+    is_telling,
+    shortened,
+)
 
 TRACEBACK = """Traceback (most recent call last):
   File "train.py", line 3, in <module>
@@ -112,3 +120,47 @@ def test_the_last_bytes_of_a_file_are_whole_lines(tmp_path):
     assert last_bytes(path, 10) == "three"
     assert last_bytes(path, 100) == "one\ntwo\nthree"
     assert last_bytes(tmp_path / "none", 100) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Traceback (most recent call last):",
+        "torch.OutOfMemoryError: CUDA out of memory.",
+        "RuntimeError: Connection closed by peer",
+        "failed (exitcode: -9) local_rank: 1 (pid: 12) of binary: python",
+        "Killed",
+        "Signal 9 (SIGKILL) received by PID 12",
+    ],
+)
+def test_lines_that_may_explain_a_failure_are_told(line):
+    """Errors, signals and exit codes are; ordinary progress is not."""
+    assert is_telling(line)
+    assert not is_telling("step 10 loss 0.5")
+
+
+def test_an_endless_line_is_cut_and_memory_stays_bounded():
+    """Output without a newline does not pile up."""
+    lines = Lines()
+    for _ in range(100):
+        assert all(len(line) <= 16_384 for line in lines.feed(b"x" * 10_000))
+        assert len(lines._rest) <= 16_384
+
+
+def test_a_tail_reads_what_was_appended_since(tmp_path):
+    """A file that is not there yet is an empty one."""
+    path = tmp_path / "log"
+    tail = Tail(path)
+    assert tail.read() == b""
+    path.write_bytes(b"one\n")
+    assert tail.read() == b"one\n"
+    with path.open("ab") as file:
+        file.write(b"two\n")
+    assert (tail.read(), tail.read()) == (b"two\n", b"")
+
+
+def test_a_progress_bar_does_not_bury_the_error_behind_it():
+    """A bar redraws its line a thousand times before the error: what is left on the line is kept."""
+    lines = Lines()
+    bar = b"".join(b"\r%3d%%|####     |" % (n % 100) for n in range(900))
+    assert lines.feed(bar + b"\rValueError: bad shape\nwindows\r\n") == ["ValueError: bad shape", "windows"]

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from ett_trainer_hooks.evidence import TEXT_LIMIT, exits_told, redacted, redacted_parts, telling_lines
-from ett_trainer_hooks.follow import Lines, Tail
+from ett_trainer_hooks.launcher.torchrun import exits_told
+from ett_trainer_hooks.redaction import TEXT_LIMIT, redacted, redacted_parts
 
 
 @pytest.mark.parametrize(
@@ -45,58 +45,6 @@ def test_what_is_no_secret_stays(text):
 def test_a_text_is_cut_to_its_limit_in_bytes():
     """Also where characters are longer than a byte."""
     assert len(redacted("ä" * 10_000).encode()) <= TEXT_LIMIT
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Traceback (most recent call last):",
-        "torch.OutOfMemoryError: CUDA out of memory.",
-        "RuntimeError: Connection closed by peer",
-        "failed (exitcode: -9) local_rank: 1 (pid: 12) of binary: python",
-        "Killed",
-        "Signal 9 (SIGKILL) received by PID 12",
-    ],
-)
-def test_lines_that_may_explain_a_failure_are_told(line):
-    """Errors, signals and exit codes are; ordinary progress is not."""
-    assert telling_lines(["step 10 loss 0.5", line]) == [line]
-
-
-def test_the_summary_of_torchrun_tells_exit_codes_by_process():
-    """Both its log line and its closing table are understood."""
-    table = ["  rank      : 1 (local_rank: 1)", "  exitcode  : -11 (pid: 77)", "  error_file: <N/A>"]
-    assert exits_told([*table, "failed (exitcode: 3) local_rank: 0 (pid: 78) of binary: x"]) == {
-        77: -11,
-        78: 3,
-    }
-
-
-def test_an_endless_line_is_cut_and_memory_stays_bounded():
-    """Output without a newline does not pile up."""
-    lines = Lines()
-    for _ in range(100):
-        assert all(len(line) <= 16_384 for line in lines.feed(b"x" * 10_000))
-        assert len(lines._rest) <= 16_384
-
-
-def test_a_tail_reads_what_was_appended_since(tmp_path):
-    """A file that is not there yet is an empty one."""
-    path = tmp_path / "log"
-    tail = Tail(path)
-    assert tail.read() == b""
-    path.write_bytes(b"one\n")
-    assert tail.read() == b"one\n"
-    with path.open("ab") as file:
-        file.write(b"two\n")
-    assert (tail.read(), tail.read()) == (b"two\n", b"")
-
-
-def test_a_progress_bar_does_not_bury_the_error_behind_it():
-    """A bar redraws its line a thousand times before the error: what is left on the line is kept."""
-    lines = Lines()
-    bar = b"".join(b"\r%3d%%|####     |" % (n % 100) for n in range(900))
-    assert lines.feed(bar + b"\rValueError: bad shape\nwindows\r\n") == ["ValueError: bad shape", "windows"]
 
 
 def test_no_secret_hides_across_two_parts_and_all_parts_are_short():

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ett_trainer_hooks import stack_signal
-from ett_trainer_hooks.flight_recorder import dump_of
+from ett_trainer_hooks.launcher.stalls.flight_recorder import dump_of
 from ett_trainer_hooks.procfs import PROC
 
 PY_SPY_S = 10.0

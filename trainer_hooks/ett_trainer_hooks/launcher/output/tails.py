@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ett_trainer_hooks.evidence import is_telling
-
 MOST_RANKS = 256
 BLOCK_LINES = 400
 BLOCK_LINE_CHARACTERS = 2000
 _PREFIX = re.compile(r"\[([A-Za-z_]{1,40})(\d{1,6})\]:\s?")
+_TELLING = re.compile(
+    r"Error\b|Exception\b|Traceback|exitcode|[Ss]ignal \d|SIG(?:KILL|TERM|SEGV|ABRT|BUS|ILL)|OOM"
+    r"|[Oo]ut of memory|Killed|[Ss]egmentation fault|[Aa]ssert|NCCL WARN|[Tt]imed? ?out|No space left",
+)
 _OPENS = "Traceback (most recent call last):"
 _GOES_ON = ("During handling of the above", "The above exception was")
 
@@ -122,6 +124,11 @@ class Findings:
 
     def _close(self, rank: int | None) -> str:
         return _marked(rank, "\n".join(self._open.pop(rank)))
+
+
+def is_telling(line: str) -> bool:
+    """The line may explain a failure."""
+    return _TELLING.search(line) is not None
 
 
 def shortened(text: str, limit: int) -> str:

@@ -6,15 +6,18 @@ Pure functions of text, and one reader of a file. torchrun gives each rank a fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 FILE_LIMIT = 1 << 20
 _EVENT_MARK = '"torchelastic.'
+_FIRST_FAILED = re.compile(r"failed \(exitcode: (-?\d{1,9})\) local_rank: (\d{1,9}) \(pid: (\d{1,9})\)")
+_DEAD_RANK = re.compile(r"exitcode\s{0,9}:\s{0,9}(-?\d+)\)?.{0,60}?\(pid: (\d+)\)")
 
 
 class WorkerError(msgspec.Struct, frozen=True):
@@ -24,6 +27,14 @@ class WorkerError(msgspec.Struct, frozen=True):
     message: str
     traceback: str = ""
     at: float | None = None
+
+
+class WorkerExit(NamedTuple):
+    """A worker that torchrun's log calls failed; `status` is minus the signal where one ended it."""
+
+    local_rank: int
+    pid: int
+    status: int
 
 
 class AgentEvent(msgspec.Struct, frozen=True):
@@ -116,6 +127,28 @@ def agent_event(line: str) -> AgentEvent | None:
         exit_code=_exit_code(details.get("metadata")),
         error=_words_of(raw) if isinstance(raw, str) else "",
     )
+
+
+def exits_told(lines: Iterable[str]) -> Mapping[int, int]:
+    """Exit code by process that torchrun's log tells of; minus a signal where one killed it.
+
+    >>> exits_told(["E1129 api.py] failed (exitcode: -9) local_rank: 1 (pid: 4711) of binary: python"])
+    {4711: -9}
+    >>> exits_told(["  exitcode  : 1 (pid: 12)"])
+    {12: 1}
+    """
+    found = (_DEAD_RANK.search(line) for line in lines)
+    return {int(match[2]): int(match[1]) for match in found if match}
+
+
+def first_failed(lines: Iterable[str]) -> list[WorkerExit]:
+    """The workers that torchrun's log calls the first to fail, one for each start of its workers.
+
+    >>> first_failed(["E1129 api.py] failed (exitcode: -9) local_rank: 1 (pid: 4711) of binary: python"])
+    [WorkerExit(local_rank=1, pid=4711, status=-9)]
+    """
+    found = (_FIRST_FAILED.search(line) for line in lines)
+    return [WorkerExit(int(match[2]), int(match[3]), int(match[1])) for match in found if match]
 
 
 def _words_of(raw_error: str) -> str:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from ett_trainer_hooks.stopping import Sender, Stop, listening, signal_group
+from ett_trainer_hooks.launcher.stopping import Sender, Stop, listening, signal_group
 
 READY = """
 import os, signal, sys, threading

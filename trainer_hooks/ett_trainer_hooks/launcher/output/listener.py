@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from ett_trainer_hooks.follow import CHUNK_BYTES, Lines, Tail
-from ett_trainer_hooks.tails import Findings, Tails, spoken
+from ett_trainer_hooks.launcher.output.follow import CHUNK_BYTES, Lines, Tail
+from ett_trainer_hooks.launcher.output.tails import Findings, Tails, spoken
 
 LOOK_BYTES = 2 * CHUNK_BYTES
 """Bytes of a stream that are searched at one look."""

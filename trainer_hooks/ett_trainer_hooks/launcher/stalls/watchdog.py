@@ -21,20 +21,20 @@ from typing import Protocol
 import msgspec
 
 from ett_core.events import AnyEvent, decode
-from ett_trainer_hooks.follow import Tail
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.journal.parts import last_part, part_number, part_path
-from ett_trainer_hooks.orphans import end_all
-from ett_trainer_hooks.procfs import Process
-from ett_trainer_hooks.rank_progress import (
+from ett_trainer_hooks.launcher.orphans import end_all
+from ett_trainer_hooks.launcher.output.follow import Tail
+from ett_trainer_hooks.launcher.ranks import RankProcess, RankWatch
+from ett_trainer_hooks.launcher.stalls.rank_progress import (
     ACTIONS,
     Action,
     RankProgress,
     StallLimits,
     where_they_are,
 )
-from ett_trainer_hooks.ranks import RankProcess, RankWatch
-from ett_trainer_hooks.stacks import py_spy_path, snapshot
+from ett_trainer_hooks.launcher.stalls.stacks import py_spy_path, snapshot
+from ett_trainer_hooks.procfs import Process
 
 LONGEST_LOOK_S = 5.0
 """No more than this is counted between two looks."""

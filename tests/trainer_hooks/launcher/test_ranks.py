@@ -14,8 +14,7 @@ from ett_core.events import AttemptStart, Heartbeat
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.identity.who import process_started_at
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.procfs import exit_status
-from ett_trainer_hooks.ranks import (
+from ett_trainer_hooks.launcher.ranks import (
     Alarm,
     Death,
     RankProcess,
@@ -25,6 +24,7 @@ from ett_trainer_hooks.ranks import (
     judge,
     status_by_descriptor,
 )
+from ett_trainer_hooks.procfs import exit_status
 
 IDLE = """
 import sys, time

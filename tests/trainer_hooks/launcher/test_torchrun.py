@@ -6,7 +6,13 @@ import json
 
 import pytest
 
-from ett_trainer_hooks.elastic import agent_event, error_in_words, read_error, worker_error
+from ett_trainer_hooks.launcher.torchrun import (
+    agent_event,
+    error_in_words,
+    exits_told,
+    read_error,
+    worker_error,
+)
 
 
 @pytest.mark.service("torch")
@@ -92,3 +98,12 @@ def test_a_line_that_is_no_event_of_torchrun_says_nothing(line):
 )
 def test_an_event_without_its_numbers_is_still_one(details):
     assert agent_event(event(**details)).exit_code is None
+
+
+def test_the_summary_of_torchrun_tells_exit_codes_by_process():
+    """Both its log line and its closing table are understood."""
+    table = ["  rank      : 1 (local_rank: 1)", "  exitcode  : -11 (pid: 77)", "  error_file: <N/A>"]
+    assert exits_told([*table, "failed (exitcode: 3) local_rank: 0 (pid: 78) of binary: x"]) == {
+        77: -11,
+        78: 3,
+    }
