@@ -7,6 +7,8 @@ import logging
 import sys
 from pathlib import Path
 
+from ett_cli.commands import exporter_backup
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the settings of the exporter."""
@@ -49,10 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long the events of a job are kept after its last one; its account stays;"
         " 0 keeps all (default: %(default)s)",
     )
+    commands = parser.add_subparsers(dest="command", metavar="backup", help="instead of serving")
+    exporter_backup.add_arguments(commands.add_parser("backup", description=exporter_backup.ABOUT))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve; 0 after SIGTERM or SIGINT, 1 where it cannot start, 2 for settings that cannot work."""
+    if arguments.command == "backup":
+        return exporter_backup.run(arguments)
     from ett_exporter.database import shown
     from ett_exporter.errors import StoreError
     from ett_exporter.owners import Shard

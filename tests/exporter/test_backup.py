@@ -1,0 +1,94 @@
+"""Copies of databases, and exporters that are started from them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy.engine import make_url
+
+from ett_exporter.backup import back_up
+from ett_exporter.errors import StoreError
+from ett_exporter.service import Service
+from ett_exporter.settings import Settings
+from ett_exporter.store import Store
+
+ETT = str(Path(sys.executable).with_name("ett"))
+NOW = 1_764_000_200.0
+
+
+def test_a_copy_of_a_running_exporter_holds_what_was_acknowledged(exporters, story, tmp_path):
+    """Made under load, a copy has every segment that was acknowledged before it began, and opens."""
+    database = str(tmp_path / "ett.sqlite")
+    running = exporters("--database", database)
+    running.tell(story("before"))
+    stop = threading.Event()
+
+    def load():
+        number = 0
+        while not stop.is_set():
+            running.tell(story(f"during-{number}"))
+            number += 1
+
+    loading = threading.Thread(target=load)
+    loading.start()
+    try:
+        command = [ETT, "exporter", "backup", "--database", database, str(tmp_path / "copy.sqlite")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        stop.set()
+        loading.join()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{tmp_path / 'copy.sqlite'}: ")
+    restored = exporters("--database", str(tmp_path / "copy.sqlite"))
+    job = restored.job("before")
+    assert (job["wall_s"], job["samples"]) == (142.0, 2 * 9 * 80)
+    assert all(restored.send(body).json()["accepted"] == 0 for body in story("before").bodies().values())
+
+
+def test_a_copy_that_cannot_be_made_is_refused(tmp_path):
+    """A database that is not there, a copy that is there, a place that is not, another file."""
+    database = str(tmp_path / "ett.sqlite")
+    with pytest.raises(StoreError, match="no database at"):
+        back_up(database, tmp_path / "copy")
+    Store(database).close()
+    assert back_up(database, tmp_path / "copy") > 0
+    with pytest.raises(StoreError, match="is there already"):
+        back_up(database, tmp_path / "copy")
+    with pytest.raises(StoreError, match="cannot copy"):
+        back_up(database, tmp_path / "none" / "copy")
+    (tmp_path / "notes").write_bytes(b"these are my notes" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        back_up(str(tmp_path / "notes"), tmp_path / "other")
+    assert sorted(p.name for p in tmp_path.iterdir() if "copy" in p.name or "other" in p.name) == ["copy"]
+
+
+def test_postgresql_is_copied_by_its_own_program(tmp_path):
+    """The message names the command, without a password."""
+    with pytest.raises(StoreError, match=r"pg_dump -Fc -f \S+copy") as caught:
+        back_up("postgresql://ett:secret@db/ett", tmp_path / "copy")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.service("postgresql")
+def test_a_restored_dump_goes_on(cluster, new_database, story):
+    """pg_dump of a database in use, restored into another one, holds its jobs and takes in what is new."""
+    url, other = new_database(), new_database()
+    with closing(Store(url)) as store:
+        service = Service(store, Settings(), clock=lambda: NOW)
+        bodies = list(story("a").bodies().values())
+        for body in bodies[:3]:
+            service.ingest(body)
+        service.save_snapshots(0)
+        cluster.dump(make_url(url).database, "copy")
+    cluster.restore(make_url(other).database, "copy")
+    with closing(Store(other)) as store:
+        service = Service(store, Settings(), clock=lambda: NOW)
+        for body in bodies:
+            service.ingest(body)
+        assert service.page("a", NOW).view.details.samples == 2 * 9 * 80
+        assert service.page("a", NOW).view.account.wall_s == 142.0
