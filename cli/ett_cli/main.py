@@ -53,7 +53,8 @@ def _run(name: str, words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"ett {name}", description=COMMANDS[name])
     command.add_arguments(parser)
     status: int = command.run(parser.parse_args(words))
-    sys.stdout.flush()
+    if sys.stdout is not None:  # None where whoever started this has closed it
+        sys.stdout.flush()
     return status
 
 

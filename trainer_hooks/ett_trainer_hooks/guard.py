@@ -17,6 +17,8 @@ R = TypeVar("R")
 
 def warn_on_stderr(text: str) -> None:
     """Print one line on stderr; one that is closed or in use (in a signal handler) is left alone."""
+    if sys.stderr is None:  # print would take standard output
+        return
     try:
         print(f"ettwatch: {text}", file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError, RuntimeError):

@@ -25,6 +25,7 @@ to do about it.
 """
 CANNOT_RUN = 126
 NOT_FOUND = 127
+STANDARD_ERROR = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_trainer_hooks.launcher import LaunchSettings, launch
     from ett_trainer_hooks.launcher.restarts import RestartPolicy
 
+    occupy_standard_descriptors()
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         return _complain("there is no command; write it after --", 2)
@@ -144,6 +146,16 @@ def run(arguments: argparse.Namespace) -> int:
     if sentence := "" if arguments.quiet else last_sentence(directory, job_id, time.time()):
         say(sentence)
     return status
+
+
+def occupy_standard_descriptors() -> None:
+    """See to it that no file of ours gets the number of a standard stream that is closed.
+
+    The command finds it closed, as it would without us.
+    """
+    while (opened := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= STANDARD_ERROR:
+        pass  # the lowest number that is free was given
+    os.close(opened)
 
 
 def with_auto(environ: Mapping[str, str], auto: bool | None) -> dict[str, str]:  # noqa: FBT001 - an answer
@@ -254,6 +266,8 @@ def _label(text: str) -> tuple[str, str]:
 
 def _say(text: str) -> None:
     """Print a sentence; where the terminal is gone, nobody reads it, and the job goes on."""
+    if sys.stderr is None:  # print would take standard output
+        return
     try:
         print(f"ett run: {text}", file=sys.stderr, flush=True)
     except (OSError, ValueError, RuntimeError):  # RuntimeError: in the midst of another sentence

@@ -14,14 +14,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from ett_core.events import LAUNCHER_RANK
 from ett_trainer_hooks.auto import observed
 from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import (
     Identity,
     identity_from_env,
@@ -38,8 +39,9 @@ from ett_trainer_hooks.launcher.attempts import Attempts, run_unobserved
 from ett_trainer_hooks.launcher.cgroup import OomCounter
 from ett_trainer_hooks.launcher.kernel import KernelLog, of_this_job
 from ett_trainer_hooks.launcher.orphans import MARK, Family, adopting_orphans
-from ett_trainer_hooks.launcher.output.follow import Tail, copy
 from ett_trainer_hooks.launcher.output.listener import Listener
+from ett_trainer_hooks.launcher.output.passing import Passing, Sink, stream_sink
+from ett_trainer_hooks.launcher.output.room import OutputRoom
 from ett_trainer_hooks.launcher.ranks import RankWatch
 from ett_trainer_hooks.launcher.restarts import RestartPolicy
 from ett_trainer_hooks.launcher.stalls import StallSettings
@@ -50,12 +52,9 @@ from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
 from ett_trainer_hooks.shipping.shipper import Shipper
 from ett_trainer_hooks.shipping.transport import exporter_address, poster
 
-LAST_OUTPUT_S = 5.0
 UNANSWERED_WAIT_S = 0.05
 MEANWHILE_AFTER_S = 1.0
 STREAMS = ("stdout", "stderr")
-
-Sink = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +160,7 @@ def launch(  # noqa: PLR0913 - the world is injected
         say(f"{error}; the command runs unobserved")
         return _unobserved(settings, environ, say)
     say(f"job {identity.job_id}, events in {place}")
-    sinks = (out or stream_sink(sys.stdout.buffer), err or stream_sink(sys.stderr.buffer))
+    sinks = (out or stream_sink(sys.stdout), err or stream_sink(sys.stderr))
     clock = Clock()
     stop = Stop(
         clock.now,
@@ -175,9 +174,11 @@ def launch(  # noqa: PLR0913 - the world is injected
         path = journal_path(place, identity.writer, os.getpid())
         journal = Journal(path, identity, clock=clock, sizes=Sizes.from_env(environ, say))
         outputs = [place / f"{identity.writer}.{name}.log" for name in STREAMS]
+        Guard().call(make, outputs)
         with (
             shipping(settings, say),
-            copying(outputs, sinks),
+            passing(outputs, sinks, stop, say) as passings,
+            listening_to(outputs) as listeners,
             later(MEANWHILE_AFTER_S, meanwhile),
             closing(journal),
             closing(KernelLog()) as kernel,
@@ -187,7 +188,7 @@ def launch(  # noqa: PLR0913 - the world is injected
             supervision = Supervision(
                 journal,
                 watch,
-                [Listener(name, path, TAIL_BYTES[name]) for name, path in zip(STREAMS, outputs, strict=True)],
+                listeners,
                 clock,
                 error_file=Path(environment[ERROR_FILE]),
                 tells_job_end=tells_job_end,
@@ -195,6 +196,10 @@ def launch(  # noqa: PLR0913 - the world is injected
             )
             system = System(kernel, memory, supervision, clock)
             family = Family(identity.writer, environ, adopted=adopted)
+            rooms = [
+                OutputRoom(path, partial(done_with, passed, heard), partial(tell_given_up, supervision))
+                for path, passed, heard in zip(outputs, passings, listeners, strict=True)
+            ]
             stalls = watch_for_stalls(
                 settings.stalls,
                 watch=watch,
@@ -211,13 +216,39 @@ def launch(  # noqa: PLR0913 - the world is injected
                 stop=stop,
                 family=family,
                 policy=settings.restarts,
-                observers=[system.look, supervision.look, stalls.look],
+                observers=[system.look, supervision.look, stalls.look, *(room.look for room in rooms)],
                 oom_kills=lambda: system.oom_kills,
                 grace_s=settings.grace_s,
                 look_every_s=settings.look_every_s,
                 say=say,
             )
-            return shell_status(attempts.run())
+            status = shell_status(attempts.run())
+            Guard().call(free_rooms, rooms, family)
+            return status
+
+
+def make(paths: Sequence[Path]) -> None:
+    """Make empty files, so that whoever follows them holds them from the beginning."""
+    for path in paths:
+        path.touch()
+
+
+def done_with(passed: Passing, heard: Listener) -> int:
+    """Bytes of an output file that were passed on and listened to."""
+    return min(passed.passed_bytes, heard.heard_bytes)
+
+
+def tell_given_up(supervision: Supervision, path: Path) -> None:
+    """The file of the output does not hold all of it any more."""
+    words = "for want of room on the disk its oldest output, which was passed on, is not kept there"
+    supervision.fact("launcher", f"{path}: {words}")
+
+
+def free_rooms(rooms: Sequence[OutputRoom], family: Family) -> None:
+    """Nobody keeps room on the disk any more, unless something goes on that may print."""
+    if not family.living():
+        for room in rooms:
+            room.close()
 
 
 class System:
@@ -257,21 +288,28 @@ def launcher_identity(environ: Mapping[str, str]) -> Identity:
 
 
 @contextmanager
-def copying(paths: Sequence[Path], sinks: Sequence[Sink]) -> Iterator[None]:
+def passing(
+    paths: Sequence[Path], sinks: Sequence[Sink], stop: Stop, say: Callable[[str], object]
+) -> Iterator[list[Passing]]:
     """Pass the output files on while the command runs, to their ends."""
-    stop = threading.Event()
-    threads = [
-        threading.Thread(target=copy, args=(Tail(path), sink, stop), name="ett-output", daemon=True)
-        for path, sink in zip(paths, sinks, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
+    passings = [Passing(path, sink) for path, sink in zip(paths, sinks, strict=True)]
     try:
-        yield
+        yield passings
     finally:
-        stop.set()
-        for thread in threads:
-            thread.join(timeout=LAST_OUTPUT_S)
+        for name, each in zip(STREAMS, passings, strict=True):
+            if trouble := each.finish(stop.asked.is_set):
+                say(f"{name} was not passed on to its end ({trouble}); it is in {each.path}")
+
+
+@contextmanager
+def listening_to(paths: Sequence[Path]) -> Iterator[list[Listener]]:
+    """Hear the output files while the command runs."""
+    listeners = [Listener(name, path, TAIL_BYTES[name]) for name, path in zip(STREAMS, paths, strict=True)]
+    try:
+        yield listeners
+    finally:
+        for listener in listeners:
+            listener.close()
 
 
 @contextmanager
@@ -313,16 +351,6 @@ def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator
                 f"(the last answer: {shipper.tally.last_answer}); send them with: "
                 f"ett ship {settings.journal_dir} --exporter {settings.exporter_url} --once"
             )
-
-
-def stream_sink(stream: BinaryIO) -> Sink:
-    """A sink that writes to a stream and flushes at once."""
-
-    def sink(data: bytes) -> None:
-        stream.write(data)
-        stream.flush()
-
-    return sink
 
 
 def shell_status(status: int) -> int:

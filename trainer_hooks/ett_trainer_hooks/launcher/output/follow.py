@@ -5,8 +5,7 @@ Each `Tail` belongs to one thread and keeps its own offset.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+import os
 from pathlib import Path
 
 CHUNK_BYTES = 1 << 18
@@ -39,6 +38,64 @@ class Tail:
             return 0
         self._offset += max(passed, 0)
         return max(passed, 0)
+
+
+class OpenTail:
+    """Reads what was appended to a file since the last call, also after its name was removed.
+
+    Where another file has taken the name, that one is read on, once the first is read to its end.
+    `offset` counts the bytes read of the file that is open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.offset = 0
+        self._path = path
+        self._fd: int | None = None
+        self._turn()
+
+    def read(self, limit: int = CHUNK_BYTES) -> bytes:
+        """New bytes, at most `limit`; none where the file is missing or has not grown."""
+        data = self._more(limit)
+        return data or (self._more(limit) if self._turn() else b"")
+
+    def skip(self, keep: int) -> int:
+        """Go on to where at most `keep` bytes are left to read; how many were passed over."""
+        passed = max(self.left() - keep, 0)
+        self.offset += passed
+        return passed
+
+    def left(self) -> int:
+        """Bytes that are there and were not read."""
+        if self._fd is None and not self._turn():
+            return 0
+        assert self._fd is not None  # noqa: S101 - for the type checker
+        return max(os.fstat(self._fd).st_size - self.offset, 0)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            os.close(fd)
+
+    def _more(self, limit: int) -> bytes:
+        if self._fd is None:
+            return b""
+        data = os.pread(self._fd, limit, self.offset)
+        self.offset += len(data)
+        return data
+
+    def _turn(self) -> bool:
+        """Open the file that has the name; False where it is open already, or there is none."""
+        try:
+            found = self._path.stat()
+            if self._fd is not None and os.path.samestat(found, os.fstat(self._fd)):
+                return False
+            fresh = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        self.close()
+        self._fd, self.offset = fresh, 0
+        return True
 
 
 class Lines:
@@ -76,20 +133,3 @@ class Lines:
     def finish(self) -> list[str]:
         """What is left without a newline, as a last line."""
         return self.feed(b"\n") if self._rest else []
-
-
-def copy(tail: Tail, sink: Callable[[bytes], object], stop: threading.Event, poll_s: float = 0.05) -> None:
-    """Pass a file on to `sink` as it grows, until `stop` is set and the end is reached.
-
-    Stops early where the sink is closed; the file goes on growing.
-    """
-    try:
-        while True:
-            last_round = stop.is_set()
-            while data := tail.read():
-                sink(data)
-            if last_round:
-                return
-            stop.wait(poll_s)
-    except (OSError, ValueError):
-        return

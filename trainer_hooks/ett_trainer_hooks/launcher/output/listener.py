@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ett_trainer_hooks.launcher.output.follow import CHUNK_BYTES, Lines, Tail
+from ett_trainer_hooks.launcher.output.follow import CHUNK_BYTES, Lines, OpenTail
 from ett_trainer_hooks.launcher.output.tails import Findings, Tails, spoken
 
 LOOK_BYTES = 2 * CHUNK_BYTES
@@ -34,7 +34,7 @@ class Listener:
         self.path = path
         self.skipped = 0
         """Bytes that were not looked at because more came than a look may take."""
-        self._file = Tail(path)
+        self._file = OpenTail(path)
         self._lines = Lines()
         self._findings = Findings()
         self._tails = Tails(keep_bytes)
@@ -48,6 +48,15 @@ class Listener:
             self._tails.add(each)
         findings = self._findings.feed(said)
         return Heard(lines, findings + (self._findings.finish() if at_end else []))
+
+    @property
+    def heard_bytes(self) -> int:
+        """Bytes of the file that were listened to, or skipped."""
+        return self._file.offset
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._file.close()
 
     def take_tail(self, rank: int | None) -> str:
         """The last lines of a rank (None: of nobody in particular), once."""
