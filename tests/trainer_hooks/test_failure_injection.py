@@ -15,8 +15,8 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.recording.spans import PhaseSpan, SaveSpan
 from ett_trainer_hooks.shipping.shipper import Shipper
-from ett_trainer_hooks.spans import PhaseSpan, SaveSpan
 
 IDENTITY = Identity(job_id="job", writer="w")
 DATA = [[1.5, 2.5], [3.0], [4.0, 5.0, 6.0], []]

@@ -11,7 +11,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import ett_trainer_hooks
-from ett_trainer_hooks import compiling, torch_private
+from ett_trainer_hooks import torch_private
+from ett_trainer_hooks.recording import compiling
 from ett_trainer_hooks.torch_private import FIELDS, SEAMS, Seam, Totals
 
 PACKAGE = Path(ett_trainer_hooks.__file__).parent

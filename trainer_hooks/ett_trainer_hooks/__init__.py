@@ -3,6 +3,6 @@
 The base package needs msgspec only; nothing here imports torch when it is imported.
 """
 
-from ett_trainer_hooks.recorder import Recorder
+from ett_trainer_hooks.recording.recorder import Recorder
 
 __all__ = ["Recorder"]

@@ -22,8 +22,9 @@ from weakref import WeakKeyDictionary
 import torch.distributed as dist
 import torch.distributed.checkpoint as torch_dcp
 
-from ett_trainer_hooks import Recorder, crash
-from ett_trainer_hooks.spans import PhaseSpan, SaveSpan, describe
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.recording import crash
+from ett_trainer_hooks.recording.spans import PhaseSpan, SaveSpan, describe
 
 TRACK = "checkpoint"
 """The track of what goes on beside the training: `checkpoint_staging`, `checkpoint_upload`."""

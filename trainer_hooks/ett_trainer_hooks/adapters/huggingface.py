@@ -17,8 +17,8 @@ from ett_trainer_hooks.adapters.evaluation_sets import EvaluationSets
 from ett_trainer_hooks.adapters.process import THIS_PROCESS, Process
 from ett_trainer_hooks.adapters.sizes import bytes_of
 from ett_trainer_hooks.guard import Guard, hook
-from ett_trainer_hooks.recorder import Recorder
-from ett_trainer_hooks.spans import SaveSpan
+from ett_trainer_hooks.recording.recorder import Recorder
+from ett_trainer_hooks.recording.spans import SaveSpan
 
 try:
     from transformers import TrainerCallback

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from ett_trainer_hooks.adapters.lightning_run import Run
 from ett_trainer_hooks.adapters.process import THIS_PROCESS, Process
 from ett_trainer_hooks.guard import Guard, hook
-from ett_trainer_hooks.recorder import Recorder
+from ett_trainer_hooks.recording.recorder import Recorder
 
 Theirs: TypeAlias = Any
 """An object of Lightning or of the program: what is read of it is public."""

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 from ett_trainer_hooks.adapters.process import Process
 from ett_trainer_hooks.adapters.seams import Function, Seams
 from ett_trainer_hooks.adapters.sizes import bytes_of
-from ett_trainer_hooks.recorder import Recorder
-from ett_trainer_hooks.spans import describe
+from ett_trainer_hooks.recording.recorder import Recorder
+from ett_trainer_hooks.recording.spans import describe
 
 Theirs: TypeAlias = Any
 """An object of Lightning or of the program: what is read of it is public."""

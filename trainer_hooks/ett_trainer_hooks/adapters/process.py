@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from ett_trainer_hooks.adapters.stages import Stages
-from ett_trainer_hooks.recorder import Recorder
+from ett_trainer_hooks.recording.recorder import Recorder
 
 
 class Process:

@@ -6,8 +6,8 @@ what was left open by work that raised.
 
 from __future__ import annotations
 
-from ett_trainer_hooks.recorder import Recorder
-from ett_trainer_hooks.spans import PhaseSpan, SaveSpan
+from ett_trainer_hooks.recording.recorder import Recorder
+from ett_trainer_hooks.recording.spans import PhaseSpan, SaveSpan
 
 
 class Stages:

@@ -20,7 +20,7 @@ from torchtitan.observability import structured_logger
 
 from ett_core import torchtitan_names as names
 from ett_trainer_hooks import Recorder
-from ett_trainer_hooks.spans import PhaseSpan, describe
+from ett_trainer_hooks.recording.spans import PhaseSpan, describe
 
 LOGGER = "torchtitan.structured_logger"
 """The name of torchtitan's logger of spans."""

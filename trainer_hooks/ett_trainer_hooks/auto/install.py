@@ -19,9 +19,9 @@ from ett_trainer_hooks.after_import import Action, AfterImport
 from ett_trainer_hooks.auto import saving
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
 from ett_trainer_hooks.auto.watch import Watch
-from ett_trainer_hooks.compiling import CompileWatch
 from ett_trainer_hooks.guard import Guard
-from ett_trainer_hooks.handover import PROCESS
+from ett_trainer_hooks.recording.compiling import CompileWatch
+from ett_trainer_hooks.recording.handover import PROCESS
 
 LIGHTNING = ("lightning.fabric.plugins.io.torch_io", "lightning_fabric.plugins.io.torch_io")
 

@@ -14,16 +14,16 @@ from typing import NamedTuple
 import msgspec
 
 from ett_core import events
-from ett_trainer_hooks import crash
 from ett_trainer_hooks.auto import ledger
 from ett_trainer_hooks.auto.held import HeldJournal
 from ett_trainer_hooks.guard import hook
-from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.journal.place import journal_of
-from ett_trainer_hooks.recorder import OTHERS_REPORT_EVERY_S, Recorder, exit_code_of
-from ett_trainer_hooks.spans import PhaseSpan
-from ett_trainer_hooks.versions import installed_versions
+from ett_trainer_hooks.recording import crash
+from ett_trainer_hooks.recording.handover import PROCESS
+from ett_trainer_hooks.recording.recorder import OTHERS_REPORT_EVERY_S, Recorder, exit_code_of
+from ett_trainer_hooks.recording.spans import PhaseSpan
+from ett_trainer_hooks.recording.versions import installed_versions
 
 EARLY_LIMIT = 1000
 

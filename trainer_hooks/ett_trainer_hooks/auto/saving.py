@@ -15,7 +15,7 @@ from typing import Any
 
 from ett_trainer_hooks.auto.state import holds_optimizer, is_state
 from ett_trainer_hooks.auto.watch import Watch
-from ett_trainer_hooks.spans import describe
+from ett_trainer_hooks.recording.spans import describe
 
 Function = Callable[..., Any]
 

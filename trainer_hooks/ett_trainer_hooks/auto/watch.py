@@ -17,8 +17,8 @@ from typing import Any
 
 from ett_trainer_hooks.auto.passes import Passes, nothing
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
-from ett_trainer_hooks.compiling import track_of_this_thread
-from ett_trainer_hooks.spans import PhaseSpan
+from ett_trainer_hooks.recording.compiling import track_of_this_thread
+from ett_trainer_hooks.recording.spans import PhaseSpan
 from ett_trainer_hooks.torch_private import tensor_version
 
 RANK_PID = "ETT_AUTO_RANK_PID"

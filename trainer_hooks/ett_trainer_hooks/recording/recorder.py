@@ -17,20 +17,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from ett_core import events
-from ett_trainer_hooks import crash
 from ett_trainer_hooks.clock import Clock
-from ett_trainer_hooks.compiling import CompileWatch
-from ett_trainer_hooks.facts import MESSAGE_LIMIT, FactRecorder
 from ett_trainer_hooks.guard import Guard, hook
-from ett_trainer_hooks.handover import PROCESS
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.journal import Journal, NullJournal
 from ett_trainer_hooks.journal.place import journal_of
-from ett_trainer_hooks.leaving import askers, exit_in_flight, is_left_on_purpose
+from ett_trainer_hooks.recording import crash
+from ett_trainer_hooks.recording.compiling import CompileWatch
+from ett_trainer_hooks.recording.facts import MESSAGE_LIMIT, FactRecorder
+from ett_trainer_hooks.recording.handover import PROCESS
+from ett_trainer_hooks.recording.leaving import askers, exit_in_flight, is_left_on_purpose
+from ett_trainer_hooks.recording.spans import PhaseSpan, SaveSpan, describe
+from ett_trainer_hooks.recording.steps import StepMeter
+from ett_trainer_hooks.recording.versions import installed_versions
 from ett_trainer_hooks.redaction import redacted
-from ett_trainer_hooks.spans import PhaseSpan, SaveSpan, describe
-from ett_trainer_hooks.steps import StepMeter
-from ett_trainer_hooks.versions import installed_versions
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ett_trainer_hooks.compiling import CompileWatch, track_of_this_thread
+from ett_trainer_hooks.recording.compiling import CompileWatch, track_of_this_thread
 
 FAST = {
     "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",

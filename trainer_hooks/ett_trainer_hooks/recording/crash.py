@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 from ett_trainer_hooks import stack_signal
 
 if TYPE_CHECKING:
-    from ett_trainer_hooks.recorder import Recorder
+    from ett_trainer_hooks.recording.recorder import Recorder
 
 ExceptHook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 

@@ -23,7 +23,7 @@ from ett_trainer_hooks.after_import import AfterImport
 from ett_trainer_hooks.torch_private import Modules, Totals
 
 if TYPE_CHECKING:
-    from ett_trainer_hooks.recorder import Recorder
+    from ett_trainer_hooks.recording.recorder import Recorder
 
 MAIN_TRACK = "main"
 

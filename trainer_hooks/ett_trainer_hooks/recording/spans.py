@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from ett_trainer_hooks.redaction import redacted
 
 if TYPE_CHECKING:
-    from ett_trainer_hooks.recorder import Recorder
+    from ett_trainer_hooks.recording.recorder import Recorder
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ett_trainer_hooks.recorder import Recorder
+    from ett_trainer_hooks.recording.recorder import Recorder
 
 
 class Handover:
