@@ -40,7 +40,7 @@ def test_recovery_of_a_simulated_fleet_is_charged_once():
 
 
 @given(soups)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_recovery_of_any_events_is_charged_once(events):
     fold = JobFold(events[0].job_id)
     fold.add(events)

@@ -1,0 +1,106 @@
+"""Exact probabilities for small counts, with nothing but integers and logarithms: pure.
+
+No normal approximation: fleets are small where it matters, and the questions are asked many times
+over, so that what counts lies far out in the tails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+
+def binomial_tail(count: int, trials: int, share: float) -> float:
+    """The probability of `count` or more hits in `trials`, each a hit with probability `share`.
+
+    >>> binomial_tail(0, 5, 0.1), binomial_tail(2, 2, 0.5), binomial_tail(6, 5, 0.5)
+    (1.0, 0.25, 0.0)
+    """
+    if count <= 0:
+        return 1.0
+    if count > trials or share <= 0.0:
+        return 0.0
+    if share >= 1.0:
+        return 1.0
+    terms = (
+        math.lgamma(trials + 1)
+        - math.lgamma(hits + 1)
+        - math.lgamma(trials - hits + 1)
+        + hits * math.log(share)
+        + (trials - hits) * math.log1p(-share)
+        for hits in range(count, trials + 1)
+    )
+    return min(1.0, math.fsum(map(math.exp, terms)))
+
+
+@lru_cache(maxsize=4096)
+def rank_sums(before: int, after: int) -> tuple[int, ...]:
+    """How many orders of so many values give each number of pairs in which the later one is larger.
+
+    These are the coefficients of the Gaussian binomial: the distribution of Mann and Whitney's U.
+
+    >>> rank_sums(2, 2)
+    (1, 1, 2, 1, 1)
+    """
+    size = before * after + 1
+    ways = [1] + [0] * (size - 1)
+    for part in range(1, after + 1):
+        low, high = part, before + part
+        for at in range(size - 1, high - 1, -1):
+            ways[at] -= ways[at - high]
+        for at in range(low, size):
+            ways[at] += ways[at - low]
+    return tuple(ways)
+
+
+def rank_sum_tail(pairs: int, sizes: Sequence[tuple[int, int]]) -> float:
+    """The probability of `pairs` or more in which the later value is larger, if time changes nothing.
+
+    `sizes` holds (values before, values after) of groups that are compared only within themselves.
+
+    >>> rank_sum_tail(4, [(2, 2)]), rank_sum_tail(2, [(1, 1), (1, 1)]), rank_sum_tail(0, [])
+    (0.16666666666666666, 0.25, 1.0)
+    """
+    ways = [1]
+    for before, after in sizes:
+        ways = _convolved(ways, rank_sums(before, after))
+    return sum(ways[max(pairs, 0) :]) / sum(ways)
+
+
+def _convolved(ways: Sequence[int], others: Sequence[int]) -> list[int]:
+    result = [0] * (len(ways) + len(others) - 1)
+    for at, count in enumerate(ways):
+        for further, other in enumerate(others):
+            result[at + further] += count * other
+    return result
+
+
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """Probabilities that hold for all questions together, whatever they have to do with each other.
+
+    >>> holm([0.01, 0.04, 0.02])
+    [0.03, 0.04, 0.04]
+    """
+    order = sorted(range(len(probabilities)), key=lambda place: probabilities[place])
+    result = [0.0] * len(probabilities)
+    largest = 0.0
+    for done, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - done) * probabilities[place]))
+        result[place] = largest
+    return result
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle one, or half way between the middle two.
+
+    Raises:
+        ValueError: there are none.
+
+    >>> median([3.0, 1.0, 2.0]), median([1.0, 2.0])
+    (2.0, 1.5)
+    """
+    if not values:
+        raise ValueError("no values have no median")
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

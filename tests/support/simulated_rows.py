@@ -1,0 +1,31 @@
+"""Rows of simulated fleets: the events of `ett simulate`, folded as an exporter folds them."""
+
+from __future__ import annotations
+
+from ett_cli.simulate.fleet import Fleet
+from ett_cli.simulate.settings import Scenario
+from ett_cli.simulate.truth import JobTruth
+from ett_core.accounting import JobFold
+from ett_core.details import JobDetails
+from ett_core.failures import diagnose
+from ett_core.fleet.rows import Rows, rows_of
+
+END_MS = 1_764_000_000_000
+END = END_MS / 1000
+
+
+def simulated(shape: Scenario) -> list[tuple[Rows, JobTruth]]:
+    """The rows of every job of a fleet, and what is true of it."""
+    found = []
+    for story in Fleet(shape, END_MS).stories():
+        fold, details = JobFold(story.plan.job_id), JobDetails()
+        events = [event for _, event in story.events(shape.window_ms)]
+        fold.add(events)
+        details.add(events)
+        account, truth = fold.account(END), story.truth(shape.window_ms)
+        if account is None or truth is None:
+            continue
+        diagnoses = [diagnose(failure, details.evidence(failure.attempt)) for failure in account.failures]
+        rows = rows_of(account, diagnoses, details.labels, details.starts, details.accelerator_type)
+        found.append((rows, truth))
+    return found
