@@ -50,9 +50,23 @@ class Decoded(msgspec.Struct, frozen=True):
 
 def decode_lines(lines: Iterable[bytes], source: str, first_line: int = 1) -> Decoded:
     """The events on `lines`, which may carry their line ends; the first is number `first_line`."""
-    return _sort_out(
-        ((number, line) for number, line in enumerate(lines, first_line) if line.strip()), source
-    )
+    held = list(lines)
+    events = decode_all(held)
+    if events is not None:
+        return Decoded(events, ())
+    return _sort_out(((number, line) for number, line in enumerate(held, first_line) if line.strip()), source)
+
+
+def decode_all(lines: Iterable[bytes]) -> list[AnyEvent] | None:
+    """The events on lines that are all good, as is usual, at once; None where one is not.
+
+    Empty lines mean nothing.
+    """
+    try:
+        events: list[AnyEvent] = list(map(_decode_unchecked, filter(None, lines)))
+    except _Undecodable:
+        return None
+    return events if all(map(_known, {(event.v, event.job_id) for event in events})) else None
 
 
 def decode_text(text: bytes, source: str) -> Decoded:
@@ -78,7 +92,7 @@ def decode_chunks(chunks: Iterable[bytes], source: str) -> Iterator[Decoded]:
         whole, newline, rest = (rest + piece).rpartition(b"\n")
         if newline:
             lines = whole.split(b"\n")
-            yield _decode_fast(lines, source, line)
+            yield decode_lines(lines, source, line)
             line += len(lines)
     if rest.strip():
         yield _decode_last(rest, source, line)
@@ -115,17 +129,6 @@ def _judge(line: bytes, source: str, number: int, hint: str = "{}") -> AnyEvent 
         return decode(line)
     except _Undecodable as error:
         return BadLine(source, number, hint.format(error))
-
-
-def _decode_fast(lines: Sequence[bytes], source: str, first_line: int) -> Decoded:
-    """All lines at once, as is usual; one by one where any of them is bad."""
-    try:
-        events: list[AnyEvent] = list(map(_decode_unchecked, filter(None, lines)))
-    except _Undecodable:
-        return decode_lines(lines, source, first_line)
-    if all(map(_known, {(event.v, event.job_id) for event in events})):
-        return Decoded(events, ())
-    return decode_lines(lines, source, first_line)
 
 
 def _known(identity: tuple[int, str]) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from itertools import count
 
 import msgspec
 
-from ett_core.events import AnyEvent, decode
+from ett_core.events import AnyEvent, AttemptStart, decode
+from ett_core.lines import decode_all
 from ett_exporter.settings import Limits
 
 GZIP_WBITS = 31
@@ -100,13 +102,27 @@ def read_lines(text: bytes, limits: Limits, first_line: int = 1) -> tuple[list[L
     """
     if text.count(b"\n") > limits.segment_lines:
         raise TooLargeError(f"a segment holds at most {limits.segment_lines} lines")
+    raws = text.removesuffix(b"\n").split(b"\n")
+    events = _plain_events(raws, limits)
+    if events is not None:
+        return list(map(Line, count(first_line), raws, events)), []
     lines: list[Line] = []
     rejected: list[Rejected] = []
-    for number, raw in enumerate(text.split(b"\n"), first_line):
+    for number, raw in enumerate(raws, first_line):
         if raw.strip():
             outcome = _read_line(number, raw, limits)
             (lines if isinstance(outcome, Line) else rejected).append(outcome)  # type: ignore[arg-type]
     return lines, rejected
+
+
+def _plain_events(raws: Sequence[bytes], limits: Limits) -> Sequence[AnyEvent] | None:
+    """The events of lines that are all good and need no look at each, as is usual; else None."""
+    if max(map(len, raws)) > limits.line_bytes or not all(raws):
+        return None
+    events = decode_all(raws)
+    if events is None or any("\0" in writer for writer in {event.writer for event in events}):
+        return None
+    return None if AttemptStart in set(map(type, events)) else events
 
 
 def _read_line(number: int, raw: bytes, limits: Limits) -> Line | Rejected:

@@ -61,7 +61,7 @@ class Shard(msgspec.Struct, frozen=True):
         """Whether a job is of this share; every replica, of every version, says the same.
 
         >>> [Shard(index, 3).holds("job-1") for index in range(3)]
-        [False, True, False]
+        [False, False, True]
         """
         return crc32(job_id.encode()) % self.count == self.index
 
