@@ -268,6 +268,10 @@ class JobDetails:
         moment = self._node_moments.get(rank)
         return self.nodes[rank] if moment is not None and moment[0] == attempt else ""
 
+    def heard_at(self, attempt: int) -> dict[int, float]:
+        """When each rank of an attempt last told something that names its node, if that was in this one."""
+        return {rank: moment[1] for rank, moment in self._node_moments.items() if moment[0] == attempt}
+
     def stragglers(self) -> list[dict[str, Any]]:
         """The stragglers as JSON objects, with their nodes."""
         found = self.rank_paces.stragglers()

@@ -221,6 +221,11 @@ class RankPaces:
         paces._forgotten_through = state.forgotten_through
         return paces
 
+    def latest_paces(self, attempt: int) -> dict[int, Pace]:
+        """The paces of the ranks in the latest window of an attempt; empty where nobody reported."""
+        halves = [key for key in self._halves if key[0] == attempt]
+        return self._window(max(halves)) if halves else {}
+
     def _window(self, key: WindowKey) -> dict[int, Pace]:
         """The paces of a window: its two halves together."""
         attempt, half = key

@@ -1,4 +1,4 @@
-"""From views of jobs to the JSON objects of the query API: pure."""
+"""From views of jobs to the answers of the query API: pure."""
 
 from __future__ import annotations
 
@@ -12,57 +12,150 @@ import msgspec
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import seconds
 from ett_core.causes import cause_of
-from ett_core.components import area_seconds
-from ett_core.details import EvidenceLine
+from ett_core.components import RECOMPILE, area_seconds
+from ett_core.details import CacheTotals, EvidenceLine
 from ett_core.failures import Diagnosis
 from ett_core.interference import as_object
+from ett_exporter.answer_types import (
+    Attempts,
+    CacheCounts,
+    CacheRow,
+    CachesOfJob,
+    Checkpoints,
+    EvidenceRow,
+    FailureOfJob,
+    FailureRow,
+    Job,
+    JobCaches,
+    JobFailures,
+    JobRow,
+    RankRow,
+    Ranks,
+    StretchRow,
+    Timeline,
+)
 from ett_exporter.live import JobPage, JobView
 
-Json: TypeAlias = dict[str, Any]
+Fields: TypeAlias = dict[str, Any]
 
 STRETCHES_SHOWN = 2000
 LABELS = ("team", "model", "cluster", "scheduler")
+COMPILE_COMPONENTS = ("start.compile", "recover.compile", RECOMPILE)
+CACHE_LOAD_COMPONENTS = ("start.cache_load", "recover.cache_load")
 
 
-def jobs_answer(views: Sequence[JobView], now: float) -> Json:
-    """All jobs as of `now`."""
-    return {"as_of": now, "jobs": [job_answer(view) for view in views]}
-
-
-def job_answer(view: JobView) -> Json:
+def job_row(view: JobView) -> JobRow:
     """One job in one row."""
-    return {**_identity(view), **_time(view), **_progress(view), **_checkpoint_totals(view)}
+    return JobRow(**_row(view))
 
 
-def page_answer(page: JobPage) -> Json:
+def page_answer(page: JobPage) -> Job:
     """One job in full."""
     account, details = page.view.account, page.view.details
-    return {
-        "as_of": account.as_of,
-        **job_answer(page.view),
-        "attempt_list": [_attempt(attempt) for attempt in account.attempts],
-        "failure_list": [
-            _failure(failure, page.evidence.get(failure.attempt, ()), diagnosis)
-            for failure, diagnosis in zip(account.failures, page.view.diagnoses, strict=True)
-        ],
-        "timeline": [_stretch(stretch) for stretch in coarsened(page.timeline)],
-        "checkpoints": [msgspec.structs.asdict(checkpoint) for checkpoint in page.checkpoints],
-        "compile": details.compile_s,
-        "hidden": _sum_of(attempt.hidden for attempt in account.attempts),
-        "counters": details.counters,
-        "step_times": None if details.step_times is None else msgspec.structs.asdict(details.step_times),
-        "stalls": page.stalls,
-        "stragglers": page.stragglers,
-        "step_spread": page.step_spread,
-        "async_saves": as_object(page.async_saves),
-        "versions": details.versions,
-        "labels": details.labels,
-        "config_hash": details.config_hash,
-        "nodes": page.nodes,
-        "areas": {area: s for area, s in area_seconds(account.components).items() if s},
-        "resume_evidence": account.resume_evidence,
-        "not_saved": account.not_saved,
+    return Job(
+        as_of=account.as_of,
+        **_row(page.view),
+        attempt_list=account.attempts,
+        failure_list=_failures(page),
+        timeline=_stretches(coarsened(page.timeline)),
+        checkpoints=page.checkpoints,
+        compile=details.compile_s,
+        hidden=_sum_of(attempt.hidden for attempt in account.attempts),
+        counters=details.counters,
+        step_times=details.step_times,
+        stalls=page.stalls,
+        stragglers=page.stragglers,
+        step_spread=page.step_spread,
+        async_saves=as_object(page.async_saves),
+        versions=details.versions,
+        labels=details.labels,
+        config_hash=details.config_hash,
+        nodes=page.nodes,
+        areas={area: s for area, s in area_seconds(account.components).items() if s},
+        resume_evidence=account.resume_evidence,
+        not_saved=account.not_saved,
+    )
+
+
+def timeline_answer(page: JobPage, limit: int) -> Timeline:
+    """Where the time of a job went."""
+    account = page.view.account
+    return Timeline(
+        as_of=account.as_of,
+        job_id=account.job_id,
+        is_joined=len(page.timeline) > limit,
+        stretches=_stretches(coarsened(page.timeline, limit)),
+    )
+
+
+def attempts_answer(page: JobPage) -> Attempts:
+    """The attempts of a job."""
+    account = page.view.account
+    return Attempts(as_of=account.as_of, job_id=account.job_id, attempts=account.attempts)
+
+
+def job_failures_answer(page: JobPage) -> JobFailures:
+    """The failures of a job."""
+    account = page.view.account
+    return JobFailures(as_of=account.as_of, job_id=account.job_id, failures=_failures(page))
+
+
+def ranks_answer(page: JobPage) -> Ranks:
+    """The ranks of the latest attempt of a job."""
+    account = page.view.account
+    latest = account.attempts[-1] if account.attempts else None
+    return Ranks(
+        as_of=account.as_of,
+        job_id=account.job_id,
+        attempt=latest.attempt if latest else None,
+        critical_rank=latest.critical_rank if latest else None,
+        step_spread=page.step_spread,
+        ranks=_ranks(page, latest) if latest else [],
+        stragglers=page.stragglers,
+    )
+
+
+def checkpoints_answer(page: JobPage) -> Checkpoints:
+    """The checkpoints of a job."""
+    details, durable = page.view.details, page.view.details.last_durable
+    return Checkpoints(
+        as_of=page.view.account.as_of,
+        job_id=page.view.account.job_id,
+        count=details.checkpoint_count,
+        durable_count=details.checkpoint_durable_count,
+        failed_count=details.checkpoint_failed_count,
+        blocking_s=details.checkpoint_blocking_s,
+        last_durable_at=durable.time if durable else None,
+        last_durable_step=durable.step if durable else None,
+        checkpoints=page.checkpoints,
+        async_saves=as_object(page.async_saves),
+    )
+
+
+def caches_of_job(view: JobView) -> CachesOfJob:
+    """The compile caches of a job."""
+    return CachesOfJob(**_caches(view))
+
+
+def job_caches_answer(view: JobView) -> JobCaches:
+    """The same as an answer of its own."""
+    return JobCaches(as_of=view.account.as_of, **_caches(view))
+
+
+def failures_of_job(view: JobView) -> list[FailureOfJob]:
+    """The failures of a job, each with what tells whose it is."""
+    whose: Fields = {
+        "job_id": view.account.job_id,
+        "job_name": view.label("job_name") or view.account.job_id,
+        "cluster": view.label("cluster"),
+        "team": view.label("team"),
+        "model": view.label("model"),
+        "accelerators": view.details.accelerators,
     }
+    return [
+        FailureOfJob(**msgspec.structs.asdict(failure), **whose, cause=cause_of(failure), diagnosis=diagnosis)
+        for failure, diagnosis in zip(view.account.failures, view.diagnoses, strict=True)
+    ]
 
 
 def coarsened(timeline: Sequence[Stretch], limit: int = STRETCHES_SHOWN) -> list[Stretch]:
@@ -87,7 +180,11 @@ def _joined(stretches: Sequence[Stretch]) -> Stretch:
     return Stretch(first.start_ns, last.end_ns, first.attempt, tuple(amounts.items()))
 
 
-def _identity(view: JobView) -> Json:
+def _row(view: JobView) -> Fields:
+    return {**_identity(view), **_time(view), **_progress(view), **_checkpoint_totals(view)}
+
+
+def _identity(view: JobView) -> Fields:
     account, details = view.account, view.details
     return {
         "job_id": account.job_id,
@@ -99,7 +196,7 @@ def _identity(view: JobView) -> Json:
     }
 
 
-def _time(view: JobView) -> Json:
+def _time(view: JobView) -> Fields:
     account = view.account
     return {
         "state": account.state,
@@ -119,7 +216,7 @@ def _time(view: JobView) -> Json:
     }
 
 
-def _progress(view: JobView) -> Json:
+def _progress(view: JobView) -> Fields:
     account = view.account
     return {
         "attempt": account.attempts[-1].attempt if account.attempts else None,
@@ -128,13 +225,13 @@ def _progress(view: JobView) -> Json:
         "last_progress_at": account.last_progress_at,
         "last_event_at": account.last_event_at,
         "caches": {
-            name: {"hits": total.hits, "misses": total.misses, "bypasses": total.bypasses}
+            name: CacheCounts(total.hits, total.misses, total.bypasses)
             for name, total in view.details.caches.items()
         },
     }
 
 
-def _checkpoint_totals(view: JobView) -> Json:
+def _checkpoint_totals(view: JobView) -> Fields:
     details = view.details
     durable = details.last_durable
     return {
@@ -145,29 +242,96 @@ def _checkpoint_totals(view: JobView) -> Json:
     }
 
 
-def _attempt(attempt: AttemptAccount) -> Json:
-    return msgspec.structs.asdict(attempt)
+def _failures(page: JobPage) -> list[FailureRow]:
+    return [
+        _failure(failure, page.evidence.get(failure.attempt, ()), diagnosis)
+        for failure, diagnosis in zip(page.view.account.failures, page.view.diagnoses, strict=True)
+    ]
 
 
-def _failure(failure: FailureAccount, evidence: Sequence[EvidenceLine], diagnosis: Diagnosis) -> Json:
-    fields = ("time", "rank", "node", "source", "text")
-    lines = [{field: getattr(line, field) for field in fields} for line in evidence]
-    why = msgspec.to_builtins(diagnosis)
+def _failure(failure: FailureAccount, evidence: Sequence[EvidenceLine], diagnosis: Diagnosis) -> FailureRow:
+    lines = [
+        EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)
+        for line in evidence
+    ]
+    facts = msgspec.structs.asdict(failure)
+    return FailureRow(**facts, cause=cause_of(failure), diagnosis=diagnosis, evidence=lines)
+
+
+def _ranks(page: JobPage, attempt: AttemptAccount) -> list[RankRow]:
+    """Every rank that spoke in the latest attempt, in order."""
+    slow = {each["rank"] for each in page.stragglers if each["ongoing"]}
+    known = {*attempt.first_batch_at, *page.heard_at, *page.paces}
+    rows = []
+    for rank in sorted(known):
+        pace = page.paces.get(rank)
+        rows.append(
+            RankRow(
+                rank=rank,
+                node=page.nodes.get(rank, "") if rank in page.heard_at else "",
+                first_batch_at=attempt.first_batch_at.get(rank),
+                last_event_at=page.heard_at.get(rank),
+                step_s=pace.step_s / pace.steps if pace else None,
+                data_wait_s=pace.wait_s / pace.steps if pace else None,
+                is_straggler=rank in slow,
+            )
+        )
+    return rows
+
+
+def _caches(view: JobView) -> Fields:
+    account, details = view.account, view.details
+    totals = list(details.caches.values())
     return {
-        **msgspec.structs.asdict(failure),
-        "cause": cause_of(failure),
-        "diagnosis": why,
-        "evidence": lines,
+        "job_id": account.job_id,
+        "job_name": view.label("job_name") or account.job_id,
+        **{name: view.label(name) for name in ("cluster", "team", "model")},
+        "start": account.start,
+        "config_hash": details.config_hash,
+        "versions": details.versions,
+        "hit_ratio": _hit_ratio(totals),
+        "caches": {name: _cache(total) for name, total in details.caches.items()},
+        "compile_s": details.compile_s,
+        "compile_wall_s": _sum(account.components, COMPILE_COMPONENTS),
+        "cache_load_wall_s": _sum(account.components, CACHE_LOAD_COMPONENTS),
     }
 
 
-def _stretch(stretch: Stretch) -> Json:
-    return {
-        "start": seconds(stretch.start_ns),
-        "end": seconds(stretch.end_ns),
-        "attempt": stretch.attempt,
-        "components": {component: seconds(amount) for component, amount in stretch.shares},
-    }
+def _cache(total: CacheTotals) -> CacheRow:
+    return CacheRow(
+        hits=total.hits,
+        misses=total.misses,
+        bypasses=total.bypasses,
+        saved_s=total.saved_s,
+        hit_ratio=_hit_ratio([total]),
+    )
+
+
+def _hit_ratio(totals: Sequence[CacheTotals]) -> float | None:
+    """The share of hits in hits and misses, None without any.
+
+    >>> _hit_ratio([CacheTotals(hits=3, misses=1), CacheTotals(hits=0, misses=2)])
+    0.5
+    """
+    hits = sum(total.hits for total in totals)
+    asked = hits + sum(total.misses for total in totals)
+    return hits / asked if asked else None
+
+
+def _sum(components: Mapping[str, float], names: Iterable[str]) -> float:
+    return sum(components.get(name, 0.0) for name in names)
+
+
+def _stretches(timeline: Iterable[Stretch]) -> list[StretchRow]:
+    return [
+        StretchRow(
+            start=seconds(stretch.start_ns),
+            end=seconds(stretch.end_ns),
+            attempt=stretch.attempt,
+            components={component: seconds(amount) for component, amount in stretch.shares},
+        )
+        for stretch in timeline
+    ]
 
 
 def _sum_of(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -1,187 +1,219 @@
 """The HTTP interface: one Starlette application over a service.
 
 The event loop only reads bodies and sends answers; decoding, storing, folding and rendering run
-in worker threads. Whatever is sent, the answer is a clear JSON error or a success.
+in worker threads. Whatever is sent, the answer is a clear JSON error or a success. A token is
+looked at before anything else of a request is.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ett_exporter.answers import jobs_answer, page_answer
-from ett_exporter.clocks import parse_sent_at
+from ett_exporter.answer_types import Timed
+from ett_exporter.endpoints import ENDPOINTS, Endpoint
 from ett_exporter.errors import StoreError
 from ett_exporter.exposition import Exposition
-from ett_exporter.ingest import RefusedError, TooLargeError, decompress
-from ett_exporter.service import BusyError, Service
+from ett_exporter.intake import Intake
+from ett_exporter.openapi import description, page
+from ett_exporter.queries import ChangesQuery, Nothing, QueryError, SpanQuery, from_pairs
+from ett_exporter.reads import Reads, UnknownJobError
+from ett_exporter.responses import (
+    ApiError,
+    json_response,
+    on_api_error,
+    on_http_error,
+    on_store_error,
+    tagged,
+)
+from ett_exporter.service import Service
+from ett_exporter.tokens import EVERYTHING, Grant, Tokens
 
-SENT_AT_HEADER = "x-ett-sent-at"
-RETRY_AFTER_S = 2
-
+Handler: TypeAlias = Callable[[Request, Grant], Awaitable[Response]]
+T = TypeVar("T", bound=msgspec.Struct)
+REALM = 'Bearer realm="ettwatch"'
 
 FRONT = """\
 This is an ettwatch exporter. It answers:
   /metrics               for Prometheus
   /api/v1/jobs           every job, as JSON
   /api/v1/jobs/{job_id}  one job in full
+  /api/v1/docs           every address of the API
   /api/v1/segments       takes events (POST)
-  /healthz               ok, once it listens
-  /readyz                ready, once every job is folded; 503 before
+  /healthz               ok
 The app for people is `ett dashboard`.
 """
 
 
-def make_app(service: Service, exposition: Exposition | None = None) -> Starlette:
-    """The application that serves `service`, and `exposition` on /metrics."""
-    api = _Api(service, exposition or Exposition(service))
+def make_app(
+    service: Service, exposition: Exposition | None = None, tokens: Tokens | None = None
+) -> Starlette:
+    """The application that serves `service`, and `exposition` on /metrics; None of `tokens` opens all."""
+    handlers = _Handlers(service, exposition or Exposition(service)).by_name()
     return Starlette(
-        routes=[
-            Route("/", _front),
-            Route("/api/v1/segments", api.take_segment, methods=["POST"]),
-            Route("/api/v1/jobs", api.jobs),
-            Route("/api/v1/jobs/{job_id:path}", api.job),
-            Route("/metrics", api.metrics),
-            Route("/healthz", _healthz),
-            Route("/readyz", api.readyz),
-        ],
-        exception_handlers={HTTPException: _http_error, StoreError: _store_error},
+        routes=[_route(endpoint, handlers[endpoint.name], tokens) for endpoint in ENDPOINTS],
+        exception_handlers={
+            HTTPException: on_http_error,
+            StoreError: on_store_error,
+            ApiError: on_api_error,
+        },
     )
 
 
-class _Api:
+def _route(endpoint: Endpoint, handler: Handler, tokens: Tokens | None) -> Route:
+    async def answer(request: Request) -> Response:
+        grant = EVERYTHING
+        if tokens is not None and endpoint.scope:
+            grant = _grant(request, tokens, endpoint.scope)
+        return await handler(request, grant)
+
+    path = endpoint.path.replace("{job_id}", "{job_id:path}")
+    return Route(path, answer, methods=[endpoint.method], name=endpoint.name)
+
+
+def _grant(request: Request, tokens: Tokens, scope: str) -> Grant:
+    """What the token of a request allows.
+
+    Raises:
+        ApiError: it has none, one that is unknown, or one that is not good for this.
+    """
+    authorization = request.headers.get("authorization", "")
+    if not authorization:
+        raise ApiError(401, "this needs a token: Authorization: Bearer ...", {"WWW-Authenticate": REALM})
+    grant = tokens.grant_of(authorization)
+    if grant is None:
+        unknown = {"WWW-Authenticate": f'{REALM}, error="invalid_token"'}
+        raise ApiError(401, "this token is not known here", unknown)
+    if not grant.allows(scope):
+        narrow = {"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{scope}"'}
+        raise ApiError(403, f"the token {grant.name!r} is not good for {scope!r}", narrow)
+    return grant
+
+
+class _Handlers:
+    """What answers at each address."""
+
     def __init__(self, service: Service, exposition: Exposition) -> None:
         self._service = service
         self._exposition = exposition
-        self._in_progress = 0
+        self._reads = Reads(service)
+        self._intake = Intake(service)
+        self._polls = 0
 
-    async def take_segment(self, request: Request) -> Response:
-        offset_s = self._clock_offset_s(request)
-        if self._in_progress >= self._service.settings.limits.concurrent_segments:
-            return self._refuse(503, "too many segments at once")
-        self._in_progress += 1
-        try:
-            return await self._take(request, offset_s)
-        except RefusedError as error:
-            return self._refuse(error.status, str(error))
-        except ClientDisconnect:
-            return self._refuse(400, "the sender left before the end of the body")
-        except (BusyError, StoreError) as error:
-            return self._refuse(503, str(error))
-        finally:
-            self._in_progress -= 1
+    def by_name(self) -> Mapping[str, Handler]:
+        """The handler of each endpoint."""
+        special: dict[str, Handler] = {
+            "segment": self._intake.segment,
+            "events": self._intake.events,
+            "changes": self._changes,
+            "openapi": _openapi,
+            "docs": _docs,
+            "metrics": self._metrics,
+            "healthz": _healthz,
+            "readyz": self._readyz,
+            "front": _front,
+        }
+        return {e.name: special.get(e.name) or self._reader(e) for e in ENDPOINTS}
 
-    def jobs(self, _request: Request) -> Response:
-        now = self._service.clock()
-        return _json(jobs_answer(self._service.views(now), now))
+    def _reader(self, endpoint: Endpoint) -> Handler:
+        """Answers from the reads of the same name, in a worker thread."""
+        read: Callable[..., Timed] = getattr(self._reads, endpoint.name)
+        of_job = "{job_id}" in endpoint.path
+        view = endpoint.path.rpartition("{job_id}")[2] if of_job else ""
 
-    def job(self, request: Request) -> Response:
-        job_id = request.path_params["job_id"]
-        try:
-            begin, end = (_moment(request, name) for name in ("begin", "end"))
-        except ValueError as error:
-            return _json({"error": str(error)}, 400)
-        page = self._service.page(job_id, self._service.clock(), begin, end)
-        if page is None:
-            return _json({"error": f"no job {job_id[:128]!r} is known here"}, 404)
-        return _json(page_answer(page))
+        def work(request: Request) -> Response:
+            query = _query(request, endpoint.query)
+            if not of_job:
+                return tagged(request, _asked(read, query))
+            job_id = request.path_params["job_id"]
+            if view and self._service.knows(job_id + view):
+                return tagged(request, _asked(self._reads.job, job_id + view, SpanQuery()))
+            return tagged(request, _asked(read, job_id, query))
 
-    def readyz(self, _request: Request) -> Response:
-        if self._service.is_ready:
-            return PlainTextResponse("ready")
-        return PlainTextResponse("folding the jobs of the database", 503, {"Retry-After": str(RETRY_AFTER_S)})
+        async def answer(request: Request, _grant: Grant) -> Response:
+            return await run_in_threadpool(work, request)
 
-    def metrics(self, request: Request) -> Response:
+        return answer
+
+    async def _changes(self, request: Request, _grant: Grant) -> Response:
+        query = _query(request, ChangesQuery)
+        if query.wait and self._polls < self._service.settings.limits.polls:
+            self._polls += 1
+            try:
+                await self._service.changes.wait(query.since, query.wait)
+            finally:
+                self._polls -= 1
+        answer = await run_in_threadpool(self._reads.changes, query)
+        return json_response(answer)
+
+    async def _metrics(self, request: Request, _grant: Grant) -> Response:
         headers = request.headers
-        answer = self._exposition.answer(headers.get("accept", ""), headers.get("accept-encoding", ""))
-        encoding = {"Content-Encoding": answer.encoding} if answer.encoding else {}
+        accept, encoding = headers.get("accept", ""), headers.get("accept-encoding", "")
+        answer = await run_in_threadpool(self._exposition.answer, accept, encoding)
+        packed = {"Content-Encoding": answer.encoding} if answer.encoding else {}
         described = {"Content-Type": answer.content_type, "Vary": "Accept, Accept-Encoding"}
         length = {"Content-Length": str(sum(map(len, answer.parts)))}
-        return StreamingResponse(_one_by_one(answer.parts), headers={**described, **length, **encoding})
+        return StreamingResponse(_one_by_one(answer.parts), headers={**described, **length, **packed})
 
-    async def _take(self, request: Request, offset_s: float | None) -> Response:
-        limits = self._service.settings.limits
-        encoding = request.headers.get("content-encoding", "").strip().lower()
-        body = await _read_body(request, limits.body_bytes)
+    async def _readyz(self, _request: Request, _grant: Grant) -> Response:
+        if self._service.is_ready:
+            return PlainTextResponse("ready")
+        return PlainTextResponse("folding jobs after the start", HTTPStatus.SERVICE_UNAVAILABLE)
 
-        def work() -> Response:
-            return _json(self._service.ingest(decompress(body, encoding, limits), offset_s))
 
-        return await run_in_threadpool(work)
+async def _healthz(_request: Request, _grant: Grant) -> Response:
+    return PlainTextResponse("ok")
 
-    def _clock_offset_s(self, request: Request) -> float | None:
-        sent_at = parse_sent_at(request.headers.get(SENT_AT_HEADER))
-        return None if sent_at is None else sent_at - self._service.clock()
 
-    def _refuse(self, status: int, error: str) -> Response:
-        self._service.count_refused()
-        again = {"Retry-After": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
-        return _json({"error": error}, status, again)
+async def _front(_request: Request, _grant: Grant) -> Response:
+    return PlainTextResponse(FRONT)
+
+
+async def _openapi(request: Request, _grant: Grant) -> Response:
+    _query(request, Nothing)
+    return json_response(description())
+
+
+async def _docs(request: Request, _grant: Grant) -> Response:
+    _query(request, Nothing)
+    return HTMLResponse(page(description()))
+
+
+def _query(request: Request, kind: type[T]) -> T:
+    """The parameters of a request.
+
+    Raises:
+        ApiError: one of them is unknown or not understood.
+    """
+    try:
+        return from_pairs(kind, request.query_params.multi_items())
+    except QueryError as error:
+        raise ApiError(400, str(error)) from error
+
+
+def _asked(read: Callable[..., Timed], *parameters: object) -> Timed:
+    """What a read answers.
+
+    Raises:
+        ApiError: there is no such job, or what was asked for is not to be had.
+    """
+    try:
+        return read(*parameters)
+    except UnknownJobError as error:
+        raise ApiError(404, str(error.args[0])) from error
+    except QueryError as error:
+        raise ApiError(400, str(error)) from error
 
 
 async def _one_by_one(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
-
-
-async def _read_body(request: Request, limit_bytes: int) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit_bytes:
-            raise TooLargeError(f"the body is larger than {limit_bytes} bytes")
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _moment(request: Request, name: str) -> float | None:
-    text = request.query_params.get(name)
-    if text is None:
-        return None
-    try:
-        moment = float(text)
-    except ValueError:
-        moment = math.nan
-    if not abs(moment) < 1e11:  # noqa: PLR2004 - the range of times in events
-        raise ValueError(f"{name} is not a time in Unix seconds")
-    return moment
-
-
-def _json(answer: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(answer), status, headers, media_type="application/json")
-
-
-def _front(_request: Request) -> Response:
-    return PlainTextResponse(FRONT)
-
-
-def _healthz(_request: Request) -> Response:
-    return PlainTextResponse("ok")
-
-
-def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
-    return _json({"error": _sentence(request, error)}, error.status_code, error.headers)
-
-
-def _sentence(request: Request, error: HTTPException) -> str:
-    path = request.url.path[:128]
-    if error.status_code == HTTPStatus.NOT_FOUND:
-        return f"There is nothing at {path!r} here; / says what there is."
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = (error.headers or {}).get("Allow", "other methods")
-        return f"{path!r} takes {allowed}, not {request.method[:32]}."
-    return error.detail
-
-
-def _store_error(_request: Request, error: Exception) -> Response:
-    return _json({"error": str(error)}, 503, {"Retry-After": str(RETRY_AFTER_S)})

@@ -7,7 +7,7 @@ reason. A segment holds lines of one writer of one job, and each sequence number
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 import msgspec
@@ -15,8 +15,12 @@ import msgspec
 from ett_core.events import AnyEvent, AttemptStart, decode
 from ett_core.lines import decode_all
 from ett_exporter.settings import Limits
+from ett_exporter.tokens import Grant
 
 GZIP_WBITS = 31
+ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
+"""The largest window that a sender of `Content-Encoding: zstd` may ask for (RFC 9659)."""
+ZSTD_PIECE_BYTES = 1024
 REASON_CHARACTERS = 300
 
 
@@ -36,6 +40,12 @@ class UnknownEncodingError(RefusedError):
     """The Content-Encoding is not known here."""
 
     status = 415
+
+
+class ForbiddenError(RefusedError):
+    """The sender may send nothing of it."""
+
+    status = 403
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -62,18 +72,20 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 def decompress(body: bytes, encoding: str, limits: Limits) -> bytes:
-    """The body without its Content-Encoding (`gzip`, `identity` or none).
+    """The body without its Content-Encoding (`gzip`, `zstd`, `identity` or none).
 
     Raises:
         TooLargeError: it is longer than `limits.segment_bytes`, however small it was sent.
-        RefusedError: it is no whole gzip stream.
+        RefusedError: it is no whole stream of its kind.
         UnknownEncodingError: the encoding is not known here.
     """
     if encoding in ("", "identity"):
         return body
-    if encoding != "gzip":
-        raise UnknownEncodingError(f"Content-Encoding {encoding[:40]!r} is not known; use gzip or none")
-    return _gunzip(body, limits.segment_bytes)
+    if encoding == "gzip":
+        return _gunzip(body, limits.segment_bytes)
+    if encoding == "zstd":
+        return _unzstd(body, limits.segment_bytes)
+    raise UnknownEncodingError(f"Content-Encoding {encoding[:40]!r} is not known; use gzip, zstd or none")
 
 
 def _gunzip(body: bytes, limit_bytes: int) -> bytes:
@@ -92,6 +104,52 @@ def _gunzip(body: bytes, limit_bytes: int) -> bytes:
         parts.append(part)
         body = stream.unused_data
     return b"".join(parts)
+
+
+def _unzstd(body: bytes, limit_bytes: int) -> bytes:
+    """The content of Zstandard frames; they are fed in pieces whose output cannot exhaust memory."""
+    try:
+        import zstandard  # noqa: PLC0415 - not everywhere where exporters run
+    except ModuleNotFoundError as error:
+        raise UnknownEncodingError(
+            "Content-Encoding zstd needs the package zstandard here; use gzip"
+        ) from error
+    decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
+    parts, left = [], limit_bytes
+    while body:
+        stream = decompressor.decompressobj()
+        try:
+            for begin in range(0, len(body), ZSTD_PIECE_BYTES):
+                part = stream.decompress(body[begin : begin + ZSTD_PIECE_BYTES])
+                left -= len(part)
+                if left < 0:
+                    raise TooLargeError(f"the body is larger than {limit_bytes} bytes once decompressed")
+                parts.append(part)
+                if stream.eof:
+                    break
+        except zstandard.ZstdError as error:
+            raise RefusedError(f"the body is no zstd stream: {error}") from error
+        if not stream.eof:
+            raise RefusedError("the body ends in the middle of its zstd stream")
+        body = stream.unused_data + body[begin + ZSTD_PIECE_BYTES :]
+    return b"".join(parts)
+
+
+def read_permitted(text: bytes, limits: Limits, grant: Grant) -> tuple[list[Line], list[Rejected]]:
+    """As `read_lines`, without the lines that the sender may not send.
+
+    Raises:
+        TooLargeError: there are too many lines.
+        ForbiddenError: the sender may send none of them.
+    """
+    lines, rejected = read_lines(text, limits)
+    if not (grant.jobs or grant.team):
+        return lines, rejected
+    refused = {line.number: reason for line in lines if (reason := grant.refusal(line.event))}
+    permitted = [line for line in lines if line.number not in refused]
+    if refused and not permitted:
+        raise ForbiddenError(next(iter(refused.values())))
+    return permitted, [*rejected, *(Rejected(number, reason) for number, reason in refused.items())]
 
 
 def read_lines(text: bytes, limits: Limits, first_line: int = 1) -> tuple[list[Line], list[Rejected]]:
@@ -132,9 +190,21 @@ def _read_line(number: int, raw: bytes, limits: Limits) -> Line | Rejected:
         event = decode(raw)
     except (ValueError, RecursionError) as error:
         return Rejected(number, str(error)[:REASON_CHARACTERS])
+    if isinstance(event, AttemptStart) and (reason := _labels_refusal(event.labels, limits)):
+        return Rejected(number, reason)
     if "\0" in event.writer:
         return Rejected(number, "writer holds a NUL character, which not every database can keep")
     return Line(number, raw, event)
+
+
+def _labels_refusal(labels: Mapping[str, str], limits: Limits) -> str | None:
+    """Why labels are not taken in; None where they are."""
+    if len(labels) > limits.labels:
+        return f"{len(labels)} labels, more than {limits.labels}"
+    longest = max((len(text) for label in labels.items() for text in label), default=0)
+    if longest > limits.label_characters:
+        return f"a label of {longest} characters, more than {limits.label_characters}"
+    return None
 
 
 def one_segment(lines: Sequence[Line]) -> tuple[Segment | None, list[Rejected]]:

@@ -23,6 +23,7 @@ from ett_core.details import CacheTotals, EvidenceLine, JobDetails, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.failures import Diagnosis, diagnose
 from ett_core.interference import SaveInterference
+from ett_core.stragglers import Pace
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.places import FIRST, Kept, Place, Snapshot, Stored
 from ett_exporter.snapshots import pack, unpack
@@ -87,6 +88,10 @@ class JobPage(msgspec.Struct, frozen=True):
     stragglers: Sequence[Mapping[str, Any]]
     step_spread: float | None
     async_saves: Sequence[SaveInterference]
+    heard_at: Mapping[int, float] = {}
+    """When each rank of the latest attempt was last heard of."""
+    paces: Mapping[int, Pace] = {}
+    """The latest step times of the ranks of the latest attempt."""
 
 
 class Past(Protocol):
@@ -253,6 +258,8 @@ class LiveJob:
             view = self._view(now)
             if view is None:
                 return None
+            attempts = view.account.attempts
+            latest = attempts[-1].attempt if attempts else 0
             return JobPage(
                 view=view,
                 timeline=self._fold.timeline(view.account.as_of, begin, end),
@@ -263,6 +270,8 @@ class LiveJob:
                 stragglers=self._details.stragglers(),
                 step_spread=self._details.rank_paces.step_spread,
                 async_saves=self._details.async_saves.saves,
+                heard_at=self._details.heard_at(latest),
+                paces=self._details.rank_paces.latest_paces(latest),
             )
 
     def _view(self, now: float) -> JobView | None:

@@ -17,11 +17,13 @@ from types import FrameType
 import uvicorn
 
 from ett_exporter.api import make_app
+from ett_exporter.deadlines import patient
 from ett_exporter.exposition import Exposition, Ticker
 from ett_exporter.keeper import Keeper
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
+from ett_exporter.tokens import Tokens, read
 from ett_exporter.watch import Watcher
 
 BACKLOG = 1024
@@ -37,11 +39,13 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
 
     Raises:
         ServeError: the address cannot be listened on.
+        TokensError: the file of tokens cannot be used.
         StoreError: the database cannot be opened.
     """
+    tokens = tokens_of(settings)
     with _listening(settings) as listener, _service(settings) as service:
         exposition = Exposition(service)
-        server = uvicorn.Server(_config(service, exposition))
+        server = _Server(_config(service, exposition, tokens), service)
         _stop_on_signals(server)
         with _ticking(exposition):
             on_ready(url_of(listener))
@@ -96,11 +100,29 @@ def _ticking(exposition: Exposition) -> Iterator[None]:
         ticker.stop()
 
 
-def _config(service: Service, exposition: Exposition) -> uvicorn.Config:
+class _Server(uvicorn.Server):
+    """uvicorn, which at its end lets go first who waits for changes."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let running requests finish."""
+        self._service.changes.close()
+        await super().shutdown(sockets)
+
+
+def tokens_of(settings: Settings) -> Tokens | None:
+    """The tokens of the file that is set; None without one."""
+    return None if settings.tokens is None else read(settings.tokens)
+
+
+def _config(service: Service, exposition: Exposition, tokens: Tokens | None) -> uvicorn.Config:
     return uvicorn.Config(
-        make_app(service, exposition),
+        make_app(service, exposition, tokens),
         loop="uvloop",
-        http="httptools",
+        http=patient(service.settings.limits.head_s),
         lifespan="off",
         log_level="warning",
         access_log=False,

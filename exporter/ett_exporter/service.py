@@ -16,14 +16,16 @@ from itertools import chain
 import msgspec
 
 from ett_core.events import AnyEvent
+from ett_exporter.changes import ChangeLog
 from ett_exporter.clocks import clock_event, is_noteworthy
 from ett_exporter.closed import LONGEST_WINDOW_S, ClosedJob, is_settled
-from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_lines
+from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
 from ett_exporter.live import JobPage, JobView, LiveJob
 from ett_exporter.places import Place, Snapshot, Stored
 from ett_exporter.settings import Settings
 from ett_exporter.snapshots import code_format
 from ett_exporter.store import KnownJob, Store, raw_line
+from ett_exporter.tokens import EVERYTHING, Grant
 
 REJECTED_SHOWN = 100
 """Rejected lines that an answer names; it counts them all."""
@@ -89,38 +91,58 @@ class Service:
         self._stats = IngestStats()
         self._writer = f"exporter-{secrets.token_hex(8)}"
         self._clock_seqs: dict[str, int] = {}
+        self.changes = ChangeLog()
+        """Which jobs changed, for readers that follow."""
         self._is_ready = False
         self._delivered = store.horizon() if store.shard else None
         for known in store.jobs():
             self._jobs[known.job_id] = self._known_job(known)
+            self.changes.note(known.job_id)
 
-    def ingest(self, text: bytes, clock_offset_s: float | None = None) -> Accepted:
+    def ingest(self, text: bytes, clock_offset_s: float | None = None, grant: Grant = EVERYTHING) -> Accepted:
         """Take in NDJSON lines of one writer; returns once they are durable.
 
-        `clock_offset_s` is how far the sender's clock was seen ahead of ours, if it said.
+        `clock_offset_s` is how far the sender's clock was seen ahead of ours, if it said. `grant` is
+        what the sender may send.
 
         Raises:
             TooLargeError: there are too many lines.
+            ForbiddenError: the sender may send none of them.
             BusyError: the job is one too many.
             StoreError: they could not be written; nothing of the segment counts.
         """
-        lines, bad = read_lines(text, self.settings.limits)
+        lines, bad = read_permitted(text, self.settings.limits, grant)
         segment, strange = one_segment(lines)
-        if segment is not None:
-            accepted = self._keep(segment)
-            self._compare_clocks(segment, clock_offset_s)
-        else:
-            accepted = 0
-        rejected = sorted([*bad, *strange], key=lambda r: r.line)
-        self._count(rejected_lines=len(rejected))
-        duplicates = len(segment.lines) - accepted if segment else 0
-        return Accepted(accepted, duplicates, rejected[:REJECTED_SHOWN], len(rejected))
+        return self._accept([segment] if segment else [], [*bad, *strange], clock_offset_s)
+
+    def ingest_events(
+        self, text: bytes, clock_offset_s: float | None = None, grant: Grant = EVERYTHING
+    ) -> Accepted:
+        """Take in NDJSON lines of any jobs and writers; otherwise as `ingest`.
+
+        Raises:
+            BusyError, StoreError: as `ingest`; lines of other writers may be held already.
+        """
+        lines, bad = read_permitted(text, self.settings.limits, grant)
+        return self._accept(by_writer(lines), bad, clock_offset_s)
 
     def ingest_lines(self, lines: Sequence[Line], rejected: int) -> None:
         """Take in lines of any writers, as a watched journal holds them; errors as `ingest`."""
         self._count(rejected_lines=rejected)
         for segment in by_writer(lines):
             self._keep(segment)
+
+    def _accept(
+        self, segments: Sequence[Segment], rejected: Sequence[Rejected], clock_offset_s: float | None
+    ) -> Accepted:
+        self._count(rejected_lines=len(rejected))
+        accepted = 0
+        for segment in segments:
+            accepted += self._keep(segment)
+            self._compare_clocks(segment, clock_offset_s)
+        duplicates = sum(len(segment.lines) for segment in segments) - accepted
+        shown = sorted(rejected, key=lambda r: r.line)[:REJECTED_SHOWN]
+        return Accepted(accepted, duplicates, shown, len(rejected))
 
     def count_refused(self) -> None:
         """Count a request that was refused whole."""
@@ -154,12 +176,35 @@ class Service:
             young = now - job.known_as_of() < older_than_s
             if job.known_view is not None and (young or time.monotonic() >= until_s):
                 break
-            job.view(now)
+            self._renew(job, now)
         return [view for job in jobs if (view := job.known_view) is not None]
+
+    def known_views(self, now: float, for_s: float) -> list[JobView]:
+        """As `renewed_views`, with the jobs that are over and not in memory, in order of first hearing."""
+        self.renewed_views(now, for_s)
+        with self._lock:
+            jobs = list(self._jobs.values())
+        views = (job.known_view if isinstance(job, LiveJob) else job.view(now) for job in jobs)
+        return [view for view in views if view is not None]
+
+    def _renew(self, job: LiveJob, now: float) -> None:
+        """Make the view of a job as of `now`; a state that time alone has changed is a change, too."""
+        before, after = job.known_view, job.view(now)
+        if before is not None and after is not None and before.account.state != after.account.state:
+            self.changes.note(job.job_id)
 
     def shown_views(self, views: Sequence[JobView], now: float) -> list[JobView]:
         """Those that are on /metrics: not the jobs that ended longer than the grace ago."""
         return [view for view in views if not self._is_gone(view, now)]
+
+    def view(self, job_id: str, now: float) -> JobView | None:
+        """One job in one row as of `now`; None where it is unknown."""
+        job = self._jobs.get(job_id)
+        return job.view(now) if job else None
+
+    def knows(self, job_id: str) -> bool:
+        """Whether there is such a job."""
+        return job_id in self._jobs
 
     def page(
         self, job_id: str, now: float, begin: float | None = None, end: float | None = None
@@ -280,6 +325,7 @@ class Service:
             job = self._live(job_id, 0.0)
         if not job.deliver(place, lambda: self.store.segment(place.segment_id)):
             self._deliver(place, job_id)
+        self.changes.note(job_id)
 
     def _live_jobs(self) -> list[LiveJob]:
         with self._lock:
@@ -294,6 +340,8 @@ class Service:
         began = time.perf_counter()
         if self.store.owns(segment.job_id):
             fresh = self._take(segment, now)
+            if fresh:
+                self.changes.note(segment.job_id)
         else:
             fresh = len(self.store.append(segment, now).events)
         self._count(

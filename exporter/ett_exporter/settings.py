@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +14,7 @@ MIB = 1024 * 1024
 DAY_S = 86_400.0
 SHORTEST_RETENTION_DAYS = 8
 """Longer than the longest trailing window."""
+LOG_FORMATS = ("text", "json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +33,24 @@ class Limits:
     """Jobs in the memory of one exporter; a segment of a further job is answered 503."""
     series: int = 2_000_000
     """Series of jobs on /metrics; jobs beyond, the latest to come first, are left out and counted."""
+    labels: int = 64
+    """Labels of an `attempt_start`; a line with more is rejected."""
+    label_characters: int = 1024
+    """Characters of a label's name or value; a line with a longer one is rejected."""
     concurrent_segments: int = 32
-    """Segments taken in at the same time; more are answered 503 and tried again by the sender."""
+    """Segments taken in at the same time; others wait for their turn."""
+    waiting_segments: int = 2000
+    """Segments that wait for their turn; more are answered 503."""
+    waiting_of_sender: int = 400
+    """The same of one sender (token or address); more are answered 429."""
+    unread_bytes: int = 256 * MIB
+    """Bytes of all bodies that are being read or wait; more are answered 503."""
+    head_s: float = 20.0
+    """Seconds for the head of a request; a connection that is slower is closed."""
+    body_s: float = 30.0
+    """Seconds for the body of a request; a slower one is answered 408."""
+    polls: int = 5000
+    """Readers that wait for changes at the same time; further ones are answered at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +73,14 @@ class Settings:
     """Seconds that an ended job stays on /metrics."""
     retain_days: float = 90.0
     """Days that the events of a job are kept after its last one; its account stays. 0 keeps all."""
+    tokens: Path | None = None
+    """File of the tokens that senders and readers need; None: nobody needs one."""
+    insecure: bool = False
+    """Whether to listen beyond this machine without tokens."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """What an hour of an accelerator costs, by its type."""
+    log_format: str = "text"
+    """`text` or `json`: how the log is written."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -66,6 +93,7 @@ class Settings:
             raise ValueError(f"--port {self.port} is not between 0 and 65535")
         if not self.host:
             raise ValueError("--host needs an address to listen on, such as 127.0.0.1")
+        self._check_doors()
         if not self.ended_grace_s >= 0:
             raise ValueError(f"--ended-grace-s needs seconds, at least 0, not {self.ended_grace_s:g}")
         if self.retain_days and not SHORTEST_RETENTION_DAYS <= self.retain_days < math.inf:
@@ -81,3 +109,27 @@ class Settings:
     def retain_s(self) -> float:
         """The retention in seconds; 0 keeps all."""
         return self.retain_days * DAY_S
+
+    def _check_doors(self) -> None:
+        if self.tokens is None and not self.insecure and not is_loopback(self.host):
+            raise ValueError(
+                f"--host {self.host} lets other machines in: give --tokens FILE "
+                "('ett exporter token' makes one), or say --insecure to let everybody read and write"
+            )
+        if self.log_format not in LOG_FORMATS:
+            raise ValueError(f"--log-format {self.log_format!r} is neither of {', '.join(LOG_FORMATS)}")
+        for kind, price in self.prices.items():
+            if not 0 <= price < math.inf:
+                raise ValueError(f"--price {kind}={price:g} is no price of an hour")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("node1")
+    (True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -63,7 +63,7 @@ def test_the_keys_of_the_answers_are_frozen(exporter, story):
     """Rows and pages have exactly the documented keys."""
     exporter.tell(story("keys"))
     listing = exporter.http.get("/api/v1/jobs").json()
-    assert set(listing) == {"as_of", "jobs"}
+    assert set(listing) == {"as_of", "jobs", "total", "next_offset"}
     assert {frozenset(job) for job in listing["jobs"]} == {frozenset(JOB_KEYS)}
     page = exporter.job("keys")
     assert set(page) == PAGE_KEYS
@@ -165,7 +165,7 @@ def test_the_front_page_says_what_there_is(exporter):
     front = exporter.http.get("/")
     assert (front.status_code, front.headers["content-type"]) == (200, "text/plain; charset=utf-8")
     assert len(front.text.splitlines()) < 10
-    for path in ("/metrics", "/api/v1/jobs", "/healthz"):
+    for path in ("/metrics", "/api/v1/jobs", "/api/v1/docs", "/healthz"):
         assert f"  {path} " in front.text
         assert exporter.http.get(path).status_code == 200
 

@@ -39,7 +39,7 @@ class Opened:
         return [self.service.ingest(body).accepted for body in story.bodies().values()]
 
     def answer(self, job_id, *times):
-        return page_answer(self.service.page(job_id, self.now, *times))
+        return msgspec.to_builtins(page_answer(self.service.page(job_id, self.now, *times)))
 
     def clean(self):
         self.service.close_jobs(self.now)

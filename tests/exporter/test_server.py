@@ -97,6 +97,9 @@ def test_a_database_that_cannot_be_opened_is_said_so(tmp_path):
         (("--ended-grace-s", "nan"), "--ended-grace-s needs seconds, at least 0, not nan"),
         (("--ended-grace-s", "-1"), "--ended-grace-s needs seconds, at least 0, not -1"),
         (("--host", ""), "--host needs an address"),
+        (("--host", "0.0.0.0"), "--host 0.0.0.0 lets other machines in: give --tokens FILE"),  # noqa: S104 - refused
+        (("--host", "::"), "--host :: lets other machines in: give --tokens FILE"),
+        (("--price", "H200=-1"), "--price H200=-1 is no price of an hour"),
     ],
 )
 def test_wrong_settings_are_named_by_their_option_with_status_two(words, said):
@@ -107,7 +110,7 @@ def test_wrong_settings_are_named_by_their_option_with_status_two(words, said):
 @pytest.mark.parametrize("host", ["192.0.2.1", "a..b"])
 def test_an_address_that_is_not_ours_is_said_so(host, tmp_path):
     """Another machine's address and what is no name of a host are named in one line."""
-    said = refusal("--host", host, "--port", "9410", "--database", str(tmp_path / "d"))
+    said = refusal("--insecure", "--host", host, "--port", "9410", "--database", str(tmp_path / "d"))
     assert said.startswith(f"ett exporter: cannot listen on {host}:9410: ")
 
 

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from ett_cli.commands import exporter_backup
+from ett_cli.commands import exporter_backup, exporter_token
+
+
+class AddPrice(argparse.Action):
+    """Collects `TYPE=AMOUNT` into a mapping."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Add one price."""
+        kind, _, amount = str(values).rpartition("=")
+        try:
+            price = float(amount)
+        except ValueError:
+            kind = ""
+        if not kind:
+            parser.error(f"{option_string} {values}: not of the form TYPE=AMOUNT")
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), kind: price})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,21 +72,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long the events of a job are kept after its last one; its account stays;"
         " 0 keeps all (default: %(default)s)",
     )
-    commands = parser.add_subparsers(dest="command", metavar="backup", help="instead of serving")
+    parser.add_argument(
+        "--tokens",
+        type=Path,
+        metavar="FILE",
+        help="who may send and read: a line a token, as 'ett exporter token' prints it",
+    )
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="listen beyond this machine without --tokens: everybody there may read and write",
+    )
+    parser.add_argument(
+        "--price",
+        action=AddPrice,
+        default={},
+        dest="prices",
+        metavar="TYPE=AMOUNT",
+        help="what an hour of one accelerator costs, for example H200=3.5; may be given several times",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="the log as text or as one JSON object a line (default: %(default)s)",
+    )
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", help="instead of serving: backup, token"
+    )
     exporter_backup.add_arguments(commands.add_parser("backup", description=exporter_backup.ABOUT))
+    exporter_token.add_arguments(commands.add_parser("token", description=exporter_token.ABOUT))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve; 0 after SIGTERM or SIGINT, 1 where it cannot start, 2 for settings that cannot work."""
     if arguments.command == "backup":
         return exporter_backup.run(arguments)
+    if arguments.command == "token":
+        return exporter_token.run(arguments)
     from ett_exporter.database import shown
     from ett_exporter.errors import StoreError
+    from ett_exporter.logs import log_as
     from ett_exporter.owners import Shard
     from ett_exporter.server import ServeError, serve
     from ett_exporter.settings import Settings
+    from ett_exporter.tokens import TokensError
 
-    logging.basicConfig(level=logging.WARNING, format="ett exporter: %(message)s")
     try:
         settings = Settings(
             host=arguments.host,
@@ -75,12 +127,17 @@ def run(arguments: argparse.Namespace) -> int:
             watch=tuple(arguments.watch),
             ended_grace_s=arguments.ended_grace_s,
             retain_days=arguments.retain_days,
+            tokens=arguments.tokens,
+            insecure=arguments.insecure,
+            prices=arguments.prices,
+            log_format=arguments.log_format,
         )
     except ValueError as error:
         return _complain(error, 2)
+    log_as(settings.log_format)
     try:
         serve(settings, lambda url: _say_ready(url, shown(arguments.database)))
-    except (ServeError, StoreError) as error:
+    except (ServeError, StoreError, TokensError) as error:
         return _complain(error, 1)
     return 0
 

@@ -1,0 +1,52 @@
+"""`ett exporter token`: make a token for an exporter, and the line of its file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+ABOUT = (
+    "Makes a token. It is printed once, alone on standard output; the line for the file of --tokens, "
+    "which holds its hash only, goes to standard error, or is added to --file."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("name", metavar="NAME", help="who it is for; stands in messages")
+    parser.add_argument(
+        "--scope",
+        action="append",
+        choices=("ingest", "read", "admin"),
+        help="what it is good for; may be given several times (default: ingest)",
+    )
+    parser.add_argument("--jobs", default="", metavar="PREFIX", help="it may send these jobs only")
+    parser.add_argument("--team", default="", metavar="TEAM", help="it may send jobs of this team only")
+    parser.add_argument("--file", metavar="FILE", help="add the line to this file")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a token; 0 where that went well, 1 where the file cannot be written, 2 for a wrong word."""
+    from ett_exporter.tokens import grant, line_of, new_token
+
+    try:
+        granted = grant(arguments.name, arguments.scope or ["ingest"], arguments.jobs, arguments.team)
+    except ValueError as error:
+        return _complain(str(error), 2)
+    token = new_token()
+    line = line_of(token, granted)
+    if arguments.file is None:
+        print(line, file=sys.stderr)
+    else:
+        try:
+            with open(arguments.file, "a", encoding="utf-8") as file:  # noqa: PTH123 - one word, as given
+                file.write(line + "\n")
+        except OSError as error:
+            return _complain(f"{arguments.file}: {error.strerror}", 1)
+    print(token)
+    return 0
+
+
+def _complain(text: str, status: int) -> int:
+    print(f"ett exporter token: {text}", file=sys.stderr)
+    return status

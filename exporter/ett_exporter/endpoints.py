@@ -1,0 +1,138 @@
+"""The addresses of the HTTP interface: one table, from which routes and description are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ett_exporter import answer_types as answers
+from ett_exporter import queries
+from ett_exporter.service import Accepted
+from ett_exporter.tokens import INGEST, READ
+
+NDJSON = "application/x-ndjson"
+JSON = "application/json"
+TEXT = "text/plain"
+
+OK = "what was asked for"
+NOT_MODIFIED = "it has not changed since the answer with the ETag in If-None-Match"
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One address: who may use it, what it takes and gives.
+
+    `name` is that of its handler; `scope` what a token must be good for (empty: anybody may). `query`
+    holds its parameters. `answer` is the type of its JSON; None: it answers `media`.
+    """
+
+    name: str
+    path: str
+    summary: str
+    method: str = "GET"
+    scope: str = READ
+    query: type[msgspec.Struct] = queries.Nothing
+    answer: type[msgspec.Struct] | None = None
+    media: str = JSON
+    errors: Mapping[int, str] = {}
+
+
+BAD_QUERY = {400: "a parameter is unknown or not understood"}
+NO_JOB = {404: "there is no such job"}
+NO_STORE = {503: "the database cannot be read; wait Retry-After seconds"}
+INTAKE = {
+    400: "the body is no whole stream of its encoding, or broke off",
+    403: "the token may send none of these lines",
+    408: "the body did not come in time",
+    413: "a limit of size is exceeded: send less at once",
+    415: "the Content-Encoding is unknown: gzip, zstd or none",
+    429: "too many requests of this sender wait already; wait Retry-After seconds",
+    503: "there is no room now, or the database cannot be written; wait Retry-After seconds",
+}
+
+
+def _read(name: str, path: str, summary: str, answer: type, query: type = queries.Nothing) -> Endpoint:
+    errors = {**BAD_QUERY, **(NO_JOB if "{" in path else {}), **NO_STORE}
+    return Endpoint(name=name, path=path, summary=summary, query=query, answer=answer, errors=errors)
+
+
+ENDPOINTS: Sequence[Endpoint] = (
+    Endpoint(
+        name="segment",
+        method="POST",
+        path="/api/v1/segments",
+        summary="take in events of one writer of one job, one JSON object a line",
+        scope=INGEST,
+        answer=Accepted,
+        errors=INTAKE,
+    ),
+    Endpoint(
+        name="events",
+        method="POST",
+        path="/api/v1/events",
+        summary="take in events of any jobs and writers, one JSON object a line",
+        scope=INGEST,
+        answer=Accepted,
+        errors={**INTAKE, 422: "no line of the body is an event; the answer lists why"},
+    ),
+    _read("jobs", "/api/v1/jobs", "jobs in rows", answers.Jobs, queries.JobsQuery),
+    _read(
+        "timeline",
+        "/api/v1/jobs/{job_id}/timeline",
+        "where the time of a job went",
+        answers.Timeline,
+        queries.TimelineQuery,
+    ),
+    _read("attempts", "/api/v1/jobs/{job_id}/attempts", "the attempts of a job", answers.Attempts),
+    _read("ranks", "/api/v1/jobs/{job_id}/ranks", "the ranks of a job's latest attempt", answers.Ranks),
+    _read(
+        "job_failures", "/api/v1/jobs/{job_id}/failures", "why a job failed", answers.JobFailures
+    ),
+    _read(
+        "checkpoints", "/api/v1/jobs/{job_id}/checkpoints", "the checkpoints of a job", answers.Checkpoints
+    ),
+    _read("job_caches", "/api/v1/jobs/{job_id}/caches", "the compile caches of a job", answers.JobCaches),
+    _read("job", "/api/v1/jobs/{job_id}", "one job in full", answers.Job, queries.SpanQuery),
+    _read(
+        "failures", "/api/v1/failures", "failures of many jobs, the latest first", answers.Failures,
+        queries.FailuresQuery,
+    ),
+    _read("caches", "/api/v1/caches", "the compile caches of many jobs", answers.Caches, queries.Page),
+    _read("fleet", "/api/v1/fleet", "where the time of all jobs went", answers.Fleet, queries.FleetQuery),
+    _read(
+        "changes",
+        "/api/v1/changes",
+        "jobs that changed since a cursor",
+        answers.Changes,
+        queries.ChangesQuery,
+    ),
+    _read("health", "/api/v1/health", "how the exporter is", answers.Health),
+    Endpoint(
+        name="openapi", path="/api/v1/openapi.json", summary="this description", scope="", errors=BAD_QUERY
+    ),
+    Endpoint(
+        name="docs",
+        path="/api/v1/docs",
+        summary="this description for people",
+        scope="",
+        media="text/html",
+        errors=BAD_QUERY,
+    ),
+    Endpoint(
+        name="metrics",
+        path="/metrics",
+        summary="every figure for Prometheus, as text or OpenMetrics",
+        media=TEXT,
+        errors=NO_STORE,
+    ),
+    Endpoint(name="healthz", path="/healthz", summary="`ok` while it answers", scope="", media=TEXT),
+    Endpoint(
+        name="readyz",
+        path="/readyz",
+        summary="`ready` once every job that it knows is folded",
+        scope="",
+        media=TEXT,
+        errors={503: "it is still folding jobs after its start"},
+    ),
+    Endpoint(name="front", path="/", summary="the addresses in a few lines", scope="", media=TEXT),
+)  # fmt: skip

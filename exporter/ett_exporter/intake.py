@@ -1,0 +1,173 @@
+"""Taking in events over HTTP: reading bodies with bounds in size and time, and turns for the work.
+
+The event loop reads bodies; decoding, storing and folding run in worker threads of their own, so
+that readers of the API never wait for senders. Whatever is sent, the answer is a clear JSON
+error or a success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Protocol
+
+import anyio
+from anyio.to_thread import run_sync
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from ett_exporter.clocks import Sent, parse_measured, parse_sent_at
+from ett_exporter.errors import StoreError
+from ett_exporter.ingest import RefusedError, TooLargeError, decompress
+from ett_exporter.responses import json_response, problem
+from ett_exporter.service import Accepted, BusyError, Service
+from ett_exporter.tokens import Grant
+from ett_exporter.turns import CrowdedError, Room, Turns
+
+SENT_AT_HEADER = "x-ett-sent-at"
+CLOCK_OFFSET_HEADER = "x-ett-clock-offset"
+RECEIVED_AT_HEADER = "X-Ett-Received-At"
+CLOSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+"""After these the rest of a body may still be on its way: the connection is of no more use."""
+
+
+class Take(Protocol):
+    """What becomes of the text of a body."""
+
+    def __call__(self, text: bytes, clock_offset_s: float | None, grant: Grant) -> Accepted:
+        """Take it in."""
+
+
+class SlowError(RefusedError):
+    """The body did not come in time."""
+
+    status = 408
+
+
+class FullError(RefusedError):
+    """The bodies that are being read take all the room there is."""
+
+    status = 503
+
+
+class Intake:
+    """The addresses that take in events; used by one event loop."""
+
+    def __init__(self, service: Service) -> None:
+        limits = service.settings.limits
+        self._service = service
+        self._limits = limits
+        self._threads: anyio.CapacityLimiter | None = None
+        self._unread_bytes = 0
+        self._turns = Turns(
+            Room(
+                at_once=limits.concurrent_segments,
+                waiting=limits.waiting_segments,
+                waiting_of_sender=limits.waiting_of_sender,
+            )
+        )
+
+    async def segment(self, request: Request, grant: Grant) -> Response:
+        """Lines of one writer."""
+        return await self._answer(request, grant, self._service.ingest, _as_they_are)
+
+    async def events(self, request: Request, grant: Grant) -> Response:
+        """Lines of any writers."""
+        return await self._answer(request, grant, self._service.ingest_events, _unprocessable)
+
+    async def _answer(
+        self, request: Request, grant: Grant, take: Take, status_of: Callable[[Accepted], int]
+    ) -> Response:
+        received_at = self._service.clock()
+        try:
+            accepted = await self._take(request, grant, take, received_at)
+        except RefusedError as error:
+            return self._refuse(error.status, str(error))
+        except ClientDisconnect:
+            return self._refuse(HTTPStatus.BAD_REQUEST, "the sender left before the end of the body")
+        except CrowdedError as error:
+            return self._refuse(429 if error.of_sender else 503, str(error))
+        except (BusyError, StoreError) as error:
+            return self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        headers = {RECEIVED_AT_HEADER: f"{received_at:.6f}"}
+        return json_response(accepted, status_of(accepted), headers)
+
+    async def _take(self, request: Request, grant: Grant, take: Take, received_at: float) -> Accepted:
+        encoding = request.headers.get("content-encoding", "").strip().lower()
+        offset_s = _clock_offset_s(request, received_at)
+        body = await self._read(request)
+        try:
+            async with self._turns.turn(_sender(request, grant)):
+                text = body.pop()
+                size = len(text)
+
+                def work() -> Accepted:
+                    return take(decompress(text, encoding, self._limits), offset_s, grant)
+
+                try:
+                    return await run_sync(work, limiter=self._limiter())
+                finally:
+                    self._unread_bytes -= size
+        finally:
+            self._unread_bytes -= sum(map(len, body))
+
+    async def _read(self, request: Request) -> list[bytes]:
+        """The body, alone in a list, so that nobody else holds it; its bytes count as unread."""
+        parts: list[bytes] = []
+        size = 0
+        try:
+            with anyio.fail_after(self._limits.body_s):
+                async for part in request.stream():
+                    size += len(part)
+                    self._unread_bytes += len(part)
+                    parts.append(part)
+                    self._check_room(size)
+        except BaseException as error:
+            self._unread_bytes -= size
+            if isinstance(error, TimeoutError):
+                raise SlowError(f"the body did not come within {self._limits.body_s:g} s") from error
+            raise
+        return [b"".join(parts)]
+
+    def _check_room(self, size: int) -> None:
+        if size > self._limits.body_bytes:
+            raise TooLargeError(f"the body is larger than {self._limits.body_bytes} bytes")
+        if self._unread_bytes > self._limits.unread_bytes:
+            raise FullError("too many bytes are being read at once")
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        """Threads for the work, as many as there are turns; made within the event loop."""
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(self._limits.concurrent_segments)
+        return self._threads
+
+    def _refuse(self, status: int, sentence: str) -> Response:
+        self._service.count_refused()
+        closing = {"Connection": "close"} if status in CLOSING else None
+        return problem(status, sentence, closing)
+
+
+def _as_they_are(_accepted: Accepted) -> int:
+    """A segment is read, whatever its lines are: its sender goes on behind it."""
+    return HTTPStatus.OK
+
+
+def _unprocessable(accepted: Accepted) -> int:
+    """A person or script that sends no event at all learns so from the status."""
+    is_nothing = accepted.rejected_total and not accepted.accepted and not accepted.duplicates
+    return HTTPStatus.UNPROCESSABLE_ENTITY if is_nothing else HTTPStatus.OK
+
+
+def _sender(request: Request, grant: Grant) -> str:
+    """Who sends: the token, else the address."""
+    if grant.name:
+        return f"token {grant.name}"
+    return request.client.host if request.client else ""
+
+
+def _clock_offset_s(request: Request, received_at: float) -> float | None:
+    sent_at = parse_sent_at(request.headers.get(SENT_AT_HEADER))
+    if sent_at is None:
+        return None
+    measured = parse_measured(request.headers.get(CLOCK_OFFSET_HEADER))
+    return Sent(sent_at - received_at, measured).offset_s

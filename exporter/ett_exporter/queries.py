@@ -1,0 +1,172 @@
+"""What a reader may ask for: the parameters of the query API, decoded and checked.
+
+>>> sorted(from_pairs(JobsQuery, [("state", "running"), ("state", "stalled"), ("limit", "5")]).states)
+['running', 'stalled']
+>>> from_pairs(TimelineQuery, [("begin", "soon")])
+Traceback (most recent call last):
+ett_exporter.queries.QueryError: begin: Expected `float | null`, got `str`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+
+from ett_exporter.live import JobView
+
+LONGEST_WAIT_S = 60.0
+MOST_ROWS = 10_000
+
+Moment = Annotated[float, msgspec.Meta(gt=-1e11, lt=1e11, description="Unix seconds")]
+Words = Annotated[str, msgspec.Meta(max_length=1024, description="one or more, separated by commas")]
+Text = Annotated[str, msgspec.Meta(max_length=256, description="a part of it, in any case")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS, description="rows of the answer, at most")]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=2**31, description="rows to pass over")]
+
+SortKey = Literal[
+    "job_id", "-job_id", "job_name", "-job_name", "state", "-state", "state_since", "-state_since",
+    "start", "-start", "end", "-end", "wall_s", "-wall_s", "ett_percent", "-ett_percent", "tts_s", "-tts_s",
+    "failures", "-failures", "attempts", "-attempts", "accelerators", "-accelerators",
+    "unsaved_exposure_s", "-unsaved_exposure_s", "last_progress_at", "-last_progress_at",
+]  # fmt: skip
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class QueryError(ValueError):
+    """A query is not understood; the message names the parameter."""
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs; all of what is given must hold."""
+
+    state: Words = ""
+    cluster: Words = ""
+    team: Words = ""
+    model: Words = ""
+    scheduler: Words = ""
+    text: Text = ""
+
+    @property
+    def states(self) -> frozenset[str]:
+        """The states asked for; empty for all."""
+        return _words(self.state)
+
+    def holds(self, view: JobView) -> bool:
+        """Whether a job is meant."""
+        wanted = self.states
+        if wanted and view.account.state not in wanted:
+            return False
+        for name in ("cluster", "team", "model", "scheduler"):
+            given = _words(getattr(self, name))
+            if given and view.label(name) not in given:
+                return False
+        return not self.text or self.text.casefold() in _text_of(view)
+
+
+class Page(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs, and which rows of them."""
+
+    limit: Limit | None = None
+    offset: Offset = 0
+
+
+class JobsQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs, in which order: by their beginning in the exporter, or `sort` (`-` turns it round)."""
+
+    sort: SortKey | None = None
+
+
+class SpanQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of the time of a job."""
+
+    begin: Moment | None = None
+    end: Moment | None = None
+
+
+class TimelineQuery(SpanQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of the time of a job, in how many stretches at most (about)."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=20_000)] = 2000
+
+
+class FailuresQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Failures of which jobs, classes and domains, between which moments."""
+
+    failure_class: Words = ""
+    domain: Words = ""
+    begin: Moment | None = None
+    end: Moment | None = None
+
+    def wants(self, failure_class: str, domain: str, time: float) -> bool:
+        """Whether a failure of a job that is meant is meant."""
+        classes, domains = _words(self.failure_class), _words(self.domain)
+        return (
+            (not classes or failure_class in classes)
+            and (not domains or domain in domains)
+            and (self.begin is None or time >= self.begin)
+            and (self.end is None or time < self.end)
+        )
+
+
+class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs, which time (`window`, or `begin` and `end`), weighted and grouped how."""
+
+    window: Literal["1h", "24h", "7d"] = "24h"
+    begin: Moment | None = None
+    end: Moment | None = None
+    weight: Literal["job", "accelerator", "cost"] = "accelerator"
+    group_by: Literal["cluster", "team", "model", "accelerator_type", "state"] | None = None
+
+
+class ChangesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What changed since a cursor (empty: everything), waiting for it for some seconds."""
+
+    since: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT_S)] = 0.0
+    limit: Limit = 1000
+
+
+def from_pairs(kind: type[T], pairs: Iterable[tuple[str, str]]) -> T:
+    """The parameters of a query string; one that is repeated counts as a list with commas.
+
+    Raises:
+        QueryError: a parameter is unknown, or a value is not understood.
+    """
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        given[name] = f"{given[name]},{value}" if name in given else value
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise QueryError(_sentence(str(error))) from error
+
+
+def _sentence(error: str) -> str:
+    """What is wrong, the name of the parameter first.
+
+    >>> _sentence("Expected `int`, got `str` - at `$.limit`")
+    'limit: Expected `int`, got `str`'
+    >>> _sentence("Object contains unknown field `colour`")
+    'there is no parameter `colour` here'
+    """
+    where = re.fullmatch(r"(.*) - at `\$\.(\w+)`", error, re.DOTALL)
+    if where:
+        return f"{where[2]}: {where[1]}"
+    return re.sub(r"^Object contains unknown field (.*)$", r"there is no parameter \1 here", error[:200])
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word for word in text.split(",") if word)
+
+
+def _text_of(view: JobView) -> str:
+    labels = [view.label(name) for name in ("job_name", "team", "model", "cluster", "scheduler")]
+    return "\n".join([view.account.job_id, *labels]).casefold()

@@ -1,0 +1,262 @@
+"""The query API without HTTP: from parameters to answers, read from a service in worker threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from ett_core.accounting import Stretch
+from ett_core.accounting.account import in_seconds
+from ett_exporter.answer_types import (
+    Attempts,
+    Caches,
+    Changes,
+    Checkpoints,
+    Failures,
+    Fleet,
+    Health,
+    Job,
+    JobCaches,
+    JobFailures,
+    Jobs,
+    Ranks,
+    Timeline,
+)
+from ett_exporter.answers import (
+    attempts_answer,
+    caches_of_job,
+    checkpoints_answer,
+    failures_of_job,
+    job_caches_answer,
+    job_failures_answer,
+    job_row,
+    page_answer,
+    ranks_answer,
+    timeline_answer,
+)
+from ett_exporter.fleet import Share, Window, by_group, fleet_group, weight_of
+from ett_exporter.live import WINDOWS_S, JobPage, JobView
+from ett_exporter.queries import (
+    ChangesQuery,
+    FailuresQuery,
+    Filter,
+    FleetQuery,
+    JobsQuery,
+    Nothing,
+    Page,
+    QueryError,
+    SpanQuery,
+    TimelineQuery,
+)
+from ett_exporter.service import Service
+
+RENEW_FOR_S = 0.2
+"""Seconds that go into making views of jobs new before an answer about very many of them."""
+QUICKLY_S = 0.01
+"""The same for answers that many readers ask for again and again."""
+
+T = TypeVar("T")
+
+
+class UnknownJobError(LookupError):
+    """There is no such job; the message says so."""
+
+
+class Reads:
+    """Answers from one service; any thread may call."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._started_at = service.clock()
+
+    def jobs(self, query: JobsQuery) -> Jobs:
+        """Jobs in rows."""
+        views = self._views(query)
+        if query.sort is not None:
+            views = in_order(views, query.sort)
+        shown, total, following = page_of(views, query)
+        return Jobs(
+            as_of=self._service.clock(),
+            jobs=[job_row(view) for view in shown],
+            total=total,
+            next_offset=following,
+        )
+
+    def job(self, job_id: str, query: SpanQuery) -> Job:
+        """One job in full."""
+        return page_answer(self._page(job_id, query.begin, query.end))
+
+    def timeline(self, job_id: str, query: TimelineQuery) -> Timeline:
+        """Where the time of a job went."""
+        return timeline_answer(self._page(job_id, query.begin, query.end), query.limit)
+
+    def attempts(self, job_id: str, _query: Nothing) -> Attempts:
+        """The attempts of a job."""
+        return attempts_answer(self._page(job_id))
+
+    def ranks(self, job_id: str, _query: Nothing) -> Ranks:
+        """The ranks of a job."""
+        return ranks_answer(self._page(job_id))
+
+    def job_failures(self, job_id: str, _query: Nothing) -> JobFailures:
+        """The failures of a job."""
+        return job_failures_answer(self._page(job_id))
+
+    def checkpoints(self, job_id: str, _query: Nothing) -> Checkpoints:
+        """The checkpoints of a job."""
+        return checkpoints_answer(self._page(job_id))
+
+    def job_caches(self, job_id: str, _query: Nothing) -> JobCaches:
+        """The compile caches of a job."""
+        return job_caches_answer(self._page(job_id).view)
+
+    def failures(self, query: FailuresQuery) -> Failures:
+        """Failures of many jobs, the latest first."""
+        found = [
+            failure
+            for view in self._views(query)
+            if view.account.failures
+            for failure in failures_of_job(view)
+            if query.wants(failure.diagnosis.failure_class, failure.diagnosis.domain, failure.time)
+        ]
+        found.sort(key=lambda failure: (-failure.time, failure.job_id, failure.attempt))
+        shown, total, following = page_of(found, query)
+        return Failures(as_of=self._service.clock(), failures=shown, total=total, next_offset=following)
+
+    def caches(self, query: Page) -> Caches:
+        """The compile caches of many jobs, the latest to start first."""
+        views = [view for view in self._views(query) if view.details.caches or view.details.compile_s]
+        views.sort(key=lambda view: (-view.account.start, view.account.job_id))
+        shown, total, following = page_of(views, query)
+        return Caches(
+            as_of=self._service.clock(),
+            jobs=[caches_of_job(view) for view in shown],
+            total=total,
+            next_offset=following,
+        )
+
+    def fleet(self, query: FleetQuery) -> Fleet:
+        """Where the time of all jobs went."""
+        prices = self._service.settings.prices
+        if query.weight == "cost" and not prices:
+            raise QueryError("weight: no prices of accelerators are set here (--price)")
+        now = self._service.clock()
+        window, shares = self._shares(query, now)
+        weight, held = weight_of(query.weight, prices), query.weight != "job"
+        groups = by_group(shares, query.group_by) if query.group_by else {}
+        return Fleet(
+            as_of=now,
+            begin=window.begin,
+            end=window.end,
+            weight=query.weight,
+            group_by=query.group_by,
+            all=fleet_group("", shares, window, weight, held=held),
+            fleet=[fleet_group(key, group, window, weight, held=held) for key, group in groups.items()],
+        )
+
+    def changes(self, query: ChangesQuery) -> Changes:
+        """Jobs that changed since a cursor."""
+        changed = self._service.changes.since(query.since, query.limit)
+        now = self._service.clock()
+        views = (self._service.view(job_id, now) for job_id in changed.job_ids)
+        return Changes(
+            as_of=now,
+            cursor=changed.cursor,
+            is_all=changed.is_all,
+            more=changed.more,
+            jobs=[job_row(view) for view in views if view is not None],
+        )
+
+    def health(self, _query: Nothing) -> Health:
+        """How the exporter is."""
+        stats = self._service.stats
+        return Health(
+            as_of=self._service.clock(),
+            status="ready" if self._service.is_ready else "starting",
+            version=version("ettwatch"),
+            started_at=self._started_at,
+            jobs=self._service.job_count,
+            events=int(stats.events),
+            segments=int(stats.segments),
+            duplicates=int(stats.duplicates),
+            rejected_lines=int(stats.rejected_lines),
+            refused_requests=int(stats.refused_requests),
+            store_write_mean_s=stats.store_write_s / stats.store_writes if stats.store_writes else None,
+        )
+
+    def _views(self, jobs: Filter, renew_for_s: float = RENEW_FOR_S) -> list[JobView]:
+        views = self._service.known_views(self._service.clock(), renew_for_s)
+        return [view for view in views if jobs.holds(view)]
+
+    def _page(self, job_id: str, begin: float | None = None, end: float | None = None) -> JobPage:
+        page = self._service.page(job_id, self._service.clock(), begin, end)
+        if page is None:
+            raise UnknownJobError(f"no job {job_id[:128]!r} is known here")
+        return page
+
+    def _shares(self, query: FleetQuery, now: float) -> tuple[Window, Sequence[Share]]:
+        """The window of a query, and the seconds of each job in it."""
+        views = self._views(query, QUICKLY_S)
+        if query.begin is None and query.end is None:
+            window = Window(now - WINDOWS_S[query.window], now)
+            shares = [Share(view, view.windows[query.window]) for view in views]
+        else:
+            first = min((view.account.start for view in views), default=now)
+            begin = first if query.begin is None else query.begin
+            window = Window(begin, now if query.end is None else query.end)
+            shares = [Share(view, self._between(view, window, now)) for view in views]
+        return window, [share for share in shares if share.components]
+
+    def _between(self, view: JobView, window: Window, now: float) -> Mapping[str, float]:
+        """The seconds of a job between two moments."""
+        account = view.account
+        if window.begin >= account.end or window.end <= account.start or window.begin >= window.end:
+            return {}
+        if window.begin <= account.start and account.end <= window.end:
+            return account.components
+        page = self._service.page(account.job_id, now, window.begin, window.end)
+        return {} if page is None else amounts_of(page.timeline)
+
+
+def amounts_of(timeline: Sequence[Stretch]) -> Mapping[str, float]:
+    """Seconds by component of some stretches."""
+    totals: dict[str, int] = {}
+    for stretch in timeline:
+        for component, amount_ns in stretch.shares:
+            totals[component] = totals.get(component, 0) + amount_ns
+    return in_seconds(totals)
+
+
+def page_of(rows: Sequence[T], query: Page) -> tuple[Sequence[T], int, int | None]:
+    """The rows of a page, how many there are in all, and where the next page begins."""
+    end = len(rows) if query.limit is None else query.offset + query.limit
+    return rows[query.offset : end], len(rows), end if end < len(rows) else None
+
+
+def in_order(views: Sequence[JobView], sort: str) -> list[JobView]:
+    """Jobs by one of their figures; those without it come last, whichever way it is."""
+    name = sort.removeprefix("-")
+    keyed = [(SORT_KEYS[name](view), view) for view in views]
+    known = [(key, view) for key, view in keyed if key is not None]
+    known.sort(key=itemgetter(0), reverse=sort.startswith("-"))
+    return [view for _, view in known] + [view for key, view in keyed if key is None]
+
+
+SORT_KEYS: Mapping[str, Callable[[JobView], Any]] = {
+    "job_id": lambda view: view.account.job_id,
+    "job_name": lambda view: view.label("job_name") or view.account.job_id,
+    "state": lambda view: view.account.state,
+    "state_since": lambda view: view.account.state_since,
+    "start": lambda view: view.account.start,
+    "end": lambda view: view.account.end,
+    "wall_s": lambda view: view.account.wall_s,
+    "ett_percent": lambda view: view.account.ett_percent,
+    "tts_s": lambda view: view.account.tts_s,
+    "failures": lambda view: len(view.account.failures),
+    "attempts": lambda view: len(view.account.attempts),
+    "accelerators": lambda view: view.details.accelerators,
+    "unsaved_exposure_s": lambda view: view.account.unsaved_exposure_s,
+    "last_progress_at": lambda view: view.account.last_progress_at,
+}

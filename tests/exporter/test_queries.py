@@ -1,0 +1,317 @@
+"""The query API in this process: filters, order, pages, parts, and answers that cost nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import httpx
+import pytest
+
+from ett_exporter.answer_types import Quantiles
+from ett_exporter.api import make_app
+from ett_exporter.fleet import quantiles
+
+BEGIN = 1_764_000_000.0
+NOW = BEGIN + 200
+
+
+@pytest.fixture
+def api(service, story):
+    """Asks an application over three jobs of two clusters; `service` and `ask` of it."""
+    opened = service(now=NOW, prices={"H200": 3600.0})
+    for number, (name, cluster) in enumerate((("team/a", "c1"), ("b", "c1"), ("c", "c2"))):
+        told = story(name, BEGIN - 10 * number, ended=name != "b")
+        for body in told.bodies().values():
+            opened.ingest(body.replace(b'"cluster":"c1"', f'"cluster":"{cluster}"'.encode()))
+    return Api(opened)
+
+
+class Api:
+    def __init__(self, service):
+        self.service = service
+        self._app = make_app(service)
+
+    def ask(self, path, headers=None, **query):
+        async def request():
+            transport = httpx.ASGITransport(self._app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://exporter") as client:
+                return await client.get(path, params=query, headers=headers)
+
+        return asyncio.run(request())
+
+    def get(self, path, **query):
+        answer = self.ask(path, **query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def names(self, **query):
+        return [job["job_id"] for job in self.get("/api/v1/jobs", **query)["jobs"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({}, ["team/a", "b", "c"]),
+        ({"state": "succeeded"}, ["team/a", "c"]),
+        ({"state": "failed,succeeded"}, ["team/a", "c"]),
+        ({"cluster": "c1"}, ["team/a", "b"]),
+        ({"cluster": "c1", "state": "succeeded"}, ["team/a"]),
+        ({"model": "another"}, []),
+        ({"text": "TEAM/"}, ["team/a"]),
+        ({"text": "dlrm"}, ["team/a", "b", "c"]),
+        ({"sort": "job_id"}, ["b", "c", "team/a"]),
+        ({"sort": "-job_id"}, ["team/a", "c", "b"]),
+        ({"sort": "start"}, ["c", "b", "team/a"]),
+        ({"sort": "-start", "limit": 2}, ["team/a", "b"]),
+        ({"sort": "-start", "limit": 2, "offset": 2}, ["c"]),
+        ({"offset": 9}, []),
+    ],
+)
+def test_jobs_are_chosen_ordered_and_cut_as_asked(api, query, names):
+    """Filters hold together, `-` turns an order round, pages follow each other."""
+    assert api.names(**query) == names
+
+
+def test_pages_hold_every_job_once(api):
+    """Following `next_offset` to its end gives every job, and `total` says how many."""
+    found, offset = [], 0
+    while offset is not None:
+        page = api.get("/api/v1/jobs", limit=1, offset=offset)
+        found += [job["job_id"] for job in page["jobs"]]
+        assert page["total"] == 3
+        offset = page["next_offset"]
+    assert found == ["team/a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": "0"},
+        {"limit": "x"},
+        {"colour": "red"},
+        {"sort": "luck"},
+        {"offset": "-1"},
+        {"text": "x" * 300},
+    ],
+)
+def test_a_query_that_is_not_understood_is_refused_by_its_name(api, query):
+    """The answer is 400 and names the parameter."""
+    answer = api.ask("/api/v1/jobs", **query)
+    assert answer.status_code == 400
+    assert next(iter(query)) in answer.json()["error"]
+
+
+def test_the_parts_of_a_job_are_those_of_its_page(api):
+    """Each part, asked for alone, says what the whole page says."""
+    whole = api.get("/api/v1/jobs/team/a")
+    of = "/api/v1/jobs/team/a"
+    assert api.get(f"{of}/timeline")["stretches"] == whole["timeline"]
+    assert api.get(f"{of}/attempts")["attempts"] == whole["attempt_list"]
+    assert api.get(f"{of}/failures")["failures"] == whole["failure_list"]
+    assert api.get(f"{of}/checkpoints")["checkpoints"] == whole["checkpoints"]
+    caches = api.get(f"{of}/caches")
+    assert caches["caches"]["fx_graph"] == {
+        "hits": 12, "misses": 8, "bypasses": 0, "saved_s": 16.0, "hit_ratio": 0.6,
+    }  # fmt: skip
+    assert caches["compile_s"] == {"backend": 6.0, "native": 8.0}
+
+
+def test_the_ranks_of_the_latest_attempt(api):
+    """Node, first batch and last word of each rank."""
+    ranks = api.get("/api/v1/jobs/team/a/ranks")
+    assert ranks["attempt"] == 1
+    assert [(r["rank"], r["node"], r["first_batch_at"]) for r in ranks["ranks"]] == [
+        (0, "n0", BEGIN + 110),
+        (1, "n1", BEGIN + 110),
+    ]
+    assert [r["last_event_at"] for r in ranks["ranks"]] == [BEGIN + 141, BEGIN + 140]
+
+
+def test_a_coarser_timeline_keeps_its_seconds(api):
+    """A level of detail joins neighbours; a part adds up to its length."""
+    fine = api.get("/api/v1/jobs/team/a/timeline")
+    coarse = api.get("/api/v1/jobs/team/a/timeline", limit=3)
+    total = [sum(sum(s["components"].values()) for s in t["stretches"]) for t in (fine, coarse)]
+    assert total[0] == pytest.approx(total[1]) == pytest.approx(142.0)
+    assert (fine["is_joined"], coarse["is_joined"]) == (False, True)
+    assert len(coarse["stretches"]) < len(fine["stretches"])
+    part = api.get("/api/v1/jobs/team/a/timeline", begin=BEGIN + 30, end=BEGIN + 60)
+    assert sum(sum(s["components"].values()) for s in part["stretches"]) == pytest.approx(30.0)
+
+
+def test_a_job_whose_name_ends_like_a_part_is_found(api, story):
+    """The job itself comes before a part of another."""
+    for body in story("b/timeline").bodies().values():
+        api.service.ingest(body)
+    assert api.get("/api/v1/jobs/b/timeline")["job_id"] == "b/timeline"
+    assert api.get("/api/v1/jobs/b/timeline/timeline")["job_id"] == "b/timeline"
+
+
+def test_failures_of_all_jobs(api):
+    """The latest come first, with their job and their diagnosis; filters choose among them."""
+    found = api.get("/api/v1/failures")
+    assert [f["job_id"] for f in found["failures"]] == ["team/a", "b", "c"]
+    first = found["failures"][0]
+    assert (first["cause"], first["signal"]) == ("rank 1 was killed by SIGKILL (sender unknown)", 9)
+    kind = first["diagnosis"]["failure_class"]
+    assert len(api.get("/api/v1/failures", failure_class=kind)["failures"]) == 3
+    assert api.get("/api/v1/failures", failure_class="nothing")["failures"] == []
+    assert len(api.get("/api/v1/failures", cluster="c2")["failures"]) == 1
+    assert len(api.get("/api/v1/failures", begin=BEGIN + 75)["failures"]) == 1
+    assert api.get("/api/v1/failures", limit=2)["next_offset"] == 2
+
+
+def test_caches_across_jobs(api):
+    """Hit ratios stand beside the seconds that were compiled all the same."""
+    jobs = api.get("/api/v1/caches")["jobs"]
+    assert [job["job_id"] for job in jobs] == ["team/a", "b", "c"]
+    assert {job["hit_ratio"] for job in jobs} == {0.6}
+    assert all(job["compile_s"] == {"backend": 6.0, "native": 8.0} for job in jobs)
+
+
+def test_the_fleet_adds_up(api):
+    """All jobs and the groups add up to the same, weighted as asked, and ratios lie in 0 to 1."""
+    pages = [api.get(f"/api/v1/jobs/{name}") for name in ("team/a", "b", "c")]
+    fleet = api.get("/api/v1/fleet", window="1h", weight="job", group_by="cluster")
+    assert fleet["all"]["total"] == pytest.approx(sum(page["wall_s"] for page in pages))
+    assert [(g["key"], g["jobs"]) for g in fleet["fleet"]] == [("c1", 2), ("c2", 1)]
+    assert sum(g["total"] for g in fleet["fleet"]) == pytest.approx(fleet["all"]["total"])
+    for group in (fleet["all"], *fleet["fleet"]):
+        assert sum(group["components"].values()) == pytest.approx(group["total"])
+        assert sum(group["areas"].values()) == pytest.approx(group["total"])
+        assert group["effective_ratio"] == pytest.approx(group["components"]["training"] / group["total"])
+    assert fleet["all"]["failures"] == 3
+    assert fleet["all"]["tts"]["p50_s"] == 20.0
+    assert fleet["all"]["ttr"] == {"count": 3, "p50_s": 29.0, "p90_s": 29.0, "p99_s": 29.0, "max_s": 29.0}
+
+
+def test_accelerators_and_money_weigh_held_time(api):
+    """Two accelerators a job count twice; at 3,600 an hour a second of one costs 1."""
+    held = api.get("/api/v1/fleet", window="1h")["all"]
+    job = api.get("/api/v1/fleet", window="1h", weight="job")["all"]
+    queue = job["components"].get("recover.queue", 0.0)
+    assert held["total"] == pytest.approx(2 * (job["total"] - queue))
+    assert api.get("/api/v1/fleet", window="1h", weight="cost")["all"]["total"] == pytest.approx(
+        held["total"]
+    )
+
+
+def test_a_span_of_the_fleet_is_exact(api):
+    """Between two moments each job counts with its exact seconds there."""
+    begin, end = BEGIN + 30, BEGIN + 60
+    fleet = api.get("/api/v1/fleet", begin=begin, end=end, weight="job")
+    assert fleet["all"]["total"] == pytest.approx(3 * 30.0)
+    halves = [api.get("/api/v1/fleet", begin=b, end=b + 15, weight="job") for b in (begin, begin + 15)]
+    for name, amount in fleet["all"]["components"].items():
+        assert sum(h["all"]["components"].get(name, 0.0) for h in halves) == pytest.approx(amount)
+
+
+def test_without_prices_cost_is_refused_in_words(service):
+    """Where no price is set there is no answer in money."""
+    answer = Api(service()).ask("/api/v1/fleet", weight="cost")
+    assert (answer.status_code, answer.json()["error"]) == (
+        400,
+        "weight: no prices of accelerators are set here (--price)",
+    )
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/jobs/team/a", "/api/v1/fleet", "/api/v1/failures"])
+def test_a_reader_who_has_the_answer_gets_none(api, path):
+    """With the ETag of an answer that has not changed the answer is 304 without a body."""
+    first = api.ask(path)
+    again = api.ask(path, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert api.ask(path, headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+def test_an_answer_that_changed_has_another_tag(api, story):
+    """One more event of a job changes the tags of what shows it."""
+    before = {path: api.ask(path).headers["etag"] for path in ("/api/v1/jobs", "/api/v1/fleet")}
+    for body in story("d").bodies().values():
+        api.service.ingest(body)
+    for path, tag in before.items():
+        answer = api.ask(path, headers={"If-None-Match": tag})
+        assert answer.status_code == 200
+        assert answer.headers["etag"] != tag
+
+
+def test_changes_name_what_changed_and_nothing_else(api, story):
+    """From the beginning everything comes; then only jobs that were told something new."""
+    first = api.get("/api/v1/changes")
+    assert (first["is_all"], first["more"]) == (True, False)
+    assert sorted(job["job_id"] for job in first["jobs"]) == ["b", "c", "team/a"]
+    nothing = api.get("/api/v1/changes", since=first["cursor"])
+    assert (nothing["jobs"], nothing["is_all"], nothing["cursor"]) == ([], False, first["cursor"])
+    for body in story("b").bodies().values():
+        api.service.ingest(body)
+    then = api.get("/api/v1/changes", since=first["cursor"])
+    assert [job["job_id"] for job in then["jobs"]] == ["b"]
+    strange = api.get("/api/v1/changes", since="0000-17", limit=2)
+    assert (strange["is_all"], strange["more"], len(strange["jobs"])) == (True, True, 2)
+    rest = api.get("/api/v1/changes", since=strange["cursor"])
+    assert (rest["is_all"], len(rest["jobs"])) == (False, 1)
+
+
+def test_who_waits_for_changes_is_woken_by_them(api, story):
+    """A waiting reader is answered as soon as something comes, and a lone one after its time."""
+    cursor = api.get("/api/v1/changes")["cursor"]
+    told = story("new")
+
+    async def wait_and_send():
+        transport = httpx.ASGITransport(api._app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://exporter") as client:
+            waiting = asyncio.create_task(
+                client.get("/api/v1/changes", params={"since": cursor, "wait": 30}, timeout=60)
+            )
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            for body in told.bodies().values():
+                await client.post("/api/v1/segments", content=body)
+            return (await asyncio.wait_for(waiting, 10)).json()
+
+    began = time.monotonic()
+    answer = asyncio.run(wait_and_send())
+    assert [job["job_id"] for job in answer["jobs"]] == ["new"]
+    assert time.monotonic() - began < 10
+    now = api.get("/api/v1/changes")["cursor"]
+    assert api.get("/api/v1/changes", since=now, wait=0.05)["jobs"] == []
+
+
+def test_a_state_that_time_alone_changes_is_a_change(service, story):
+    """A running job that falls silent changes once its view is renewed, though nobody sent anything."""
+    opened = service(now=NOW)
+    for body in story("silent", ended=False).bodies().values():
+        opened.ingest(body)
+    before = opened.renewed_views(NOW, 1.0)[0].account.state
+    cursor = opened.changes.since("", 10).cursor
+    after = opened.renewed_views(NOW + 3 * 86_400, 1.0)[0].account.state
+    assert before != after
+    assert opened.changes.since(cursor, 10).job_ids == ["silent"]
+
+
+def test_health_tells_how_it_is(api):
+    """Counts and readiness, of this process."""
+    health = api.get("/api/v1/health")
+    assert (health["jobs"], health["rejected_lines"], health["status"]) == (3, 0, "starting")
+    api.service.build()
+    assert api.get("/api/v1/health")["status"] == "ready"
+    assert (api.ask("/readyz").status_code, api.ask("/readyz").text) == (200, "ready")
+
+
+def test_not_ready_is_told(service):
+    """Before its jobs are folded the exporter lives, and is not ready."""
+    api = Api(service())
+    assert (api.ask("/healthz").status_code, api.ask("/readyz").status_code) == (200, 503)
+
+
+def test_nothing_has_no_quantiles():
+    """Of no durations there are none."""
+    assert quantiles([]) == Quantiles(count=0, p50_s=None, p90_s=None, p99_s=None, max_s=None)
+
+
+def test_answers_hold_no_numbers_that_json_lacks(api):
+    """Neither NaN nor infinity."""
+    for path in ("/api/v1/jobs", "/api/v1/fleet", "/api/v1/jobs/b"):
+        json.loads(api.ask(path).content, parse_constant=pytest.fail)
