@@ -50,6 +50,17 @@ def test_a_reader_that_has_stopped_is_not_waited_for_once_the_job_is_asked_to_st
     assert told == ["whoever reads it took no more"]
 
 
+def test_output_that_rested_for_long_before_a_stop_passes_all_the_same(tmp_path):
+    """Silence of the command is no silence of the reader."""
+    path, passed = tmp_path / "out", []
+    path.touch()
+    passing = Passing(path, passed.append)
+    passing._moved_s -= 1000.0
+    path.write_bytes(b"the last words")
+    assert passing.finish(lambda: True) == ""
+    assert b"".join(passed) == b"the last words"
+
+
 def test_output_that_nobody_takes_is_told(tmp_path):
     """A full disk behind the standard output: the reason is given, and the command is not touched."""
     path = tmp_path / "out"

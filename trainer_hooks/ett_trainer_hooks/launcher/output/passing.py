@@ -50,6 +50,7 @@ class Passing:
 
         Waits for whoever reads, unless the job is asked to stop and nobody has read for a while.
         """
+        self._moved_s = time.monotonic()
         self._over.set()
         while self._thread.is_alive() and not (is_asked() and self._stands_still()):
             self._thread.join(POLL_S)
