@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ett_core.accounting import JobFold
-from ett_core.events import Counters, Decision, Failure, Heartbeat, decode
+from ett_core.events import AttemptStart, Counters, Decision, Failure, Heartbeat, decode
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
@@ -256,6 +256,16 @@ def test_sizes_come_from_the_environment_and_wrong_ones_are_told_and_left_out():
         said[0] == f"{part}='64M': that is not a whole number of bytes; the usual sizes of journals are used"
     )
     assert len(said) == 4
+
+
+def test_bytes_that_are_no_text_lose_no_event(journal):
+    """Arguments, paths and labels may hold any byte; what UTF-8 cannot hold becomes a question mark."""
+    writing, warnings = journal()
+    writing.put(Failure, 1764000000.0, message="cannot run \udcff")
+    writing.put(AttemptStart, 1764000000.0, labels={"a\udcfe": "b\udcff"})
+    assert writing.close()
+    failure, start = map(decode, whole_lines(writing.path))
+    assert (failure.message, start.labels, warnings) == ("cannot run ?", {"a?": "b?"}, [])
 
 
 def test_nobody_waits_for_a_disk_that_hangs(journal):

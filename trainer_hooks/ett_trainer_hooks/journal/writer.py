@@ -20,6 +20,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, get_args
 
+import msgspec
+
 from ett_core.events import AnyEvent, Counters, Event, Heartbeat, decode, encode
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
@@ -212,21 +214,25 @@ class Journal:
         return line
 
     def _encoded(self, record: _Record) -> bytes:
-        who = record.identity
-        line = encode(
-            record.kind(
-                job_id=who.job_id,
-                writer=who.writer,
-                seq=self._seq,
-                attempt=who.attempt,
-                rank=who.rank,
-                node=who.node,
-                time=record.time,
-                **record.fields,
-            )
-        )
+        try:
+            line = encode(self._event(record))
+        except UnicodeEncodeError:
+            line = encode(self._event(_sayable(record)))
         decode(line)
         return line + b"\n"
+
+    def _event(self, record: _Record) -> Event:
+        who = record.identity
+        return record.kind(
+            job_id=who.job_id,
+            writer=who.writer,
+            seq=self._seq,
+            attempt=who.attempt,
+            rank=who.rank,
+            node=who.node,
+            time=record.time,
+            **record.fields,
+        )
 
     def _push(self, data: bytes) -> bool:
         """Append to the file; what it does not take is kept for the next attempt."""
@@ -280,6 +286,22 @@ class NullJournal:
     def close(self, timeout_s: float = 1.0) -> bool:  # noqa: ARG002 - the same call as on a journal
         """Nothing is open."""
         return True
+
+
+def _sayable(record: _Record) -> _Record:
+    """The record with every text as UTF-8 can hold it; arguments and paths may hold any byte."""
+    who = msgspec.structs.replace(record.identity, node=_as_text(record.identity.node))
+    return record._replace(
+        identity=who, fields={name: _as_text(value) for name, value in record.fields.items()}
+    )
+
+
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - the field of an event
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_as_text(name): _as_text(each) for name, each in value.items()}
+    return value
 
 
 def _abandon_all() -> None:

@@ -40,7 +40,7 @@ from ett_trainer_hooks.launcher.torchrun import (
     first_failed,
     read_error,
 )
-from ett_trainer_hooks.redaction import TEXT_LIMIT, redacted, redacted_parts
+from ett_trainer_hooks.redaction import TEXT_LIMIT, redacted, redacted_parts, without_secrets
 
 EVIDENCE_PER_ATTEMPT = 50
 """Findings in each stream of output, and lines of the kernel, that are told of one attempt."""
@@ -153,7 +153,7 @@ class Supervision:
 
     def failed(self, message: str) -> None:
         """The attempt has failed, as somebody beside it has found."""
-        self._say(events.Failure, message=message)
+        self._say(events.Failure, message=redacted(message))
 
     def decision(self, what: str, why: str, values: Mapping[str, float]) -> None:
         """The launcher decided something."""
@@ -228,7 +228,7 @@ class Supervision:
         told = redacted(error.message)[:MESSAGE_LIMIT] if error else ""
         self._say(
             events.Failure,
-            exception=(error.exception if error else "") or None,
+            exception=(redacted(error.exception)[:MESSAGE_LIMIT] if error else "") or None,
             message=told or words,
             exit_code=verdict.exit_code,
             signal=verdict.signal,
@@ -254,7 +254,7 @@ class Supervision:
                 self._take_agent_event(event)
         for text in heard.findings:
             if self._may_tell(listener.name, EVIDENCE_PER_ATTEMPT):
-                self.fact(listener.name, shortened(text, TEXT_LIMIT))
+                self.fact(listener.name, shortened(without_secrets(text), TEXT_LIMIT))
 
     def _tell_worker(self, worker: WorkerExit) -> None:
         """A rank failed of which nothing was known, as it had not come to its journal. Told once."""
@@ -282,7 +282,7 @@ class Supervision:
         """The error that a process wrote down, which is told once."""
         if path not in self._errors and (error := read_error(path)) is not None:
             self._errors[path] = error
-            self.fact("elastic", shortened(error_in_words(who, error), TEXT_LIMIT), error.at)
+            self.fact("elastic", shortened(without_secrets(error_in_words(who, error)), TEXT_LIMIT), error.at)
         return self._errors.get(path)
 
     def _tell_silence(self, process: RankProcess) -> None:

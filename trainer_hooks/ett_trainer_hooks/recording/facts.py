@@ -10,6 +10,7 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal, NullJournal
+from ett_trainer_hooks.redaction import redacted
 
 MESSAGE_LIMIT = 4000
 """Characters kept of a message, so that no line is longer than an exporter takes."""
@@ -54,7 +55,11 @@ class FactRecorder:
     def checkpoint_failed(self, step: int, message: str, mode: str = "sync") -> None:
         """The checkpoint of `step` will never be durable."""
         self._emit(
-            events.CheckpointFailed, urgent=True, step=int(step), mode=mode, message=message[:MESSAGE_LIMIT]
+            events.CheckpointFailed,
+            urgent=True,
+            step=int(step),
+            mode=mode,
+            message=redacted(message)[:MESSAGE_LIMIT],
         )
 
     @hook
@@ -109,7 +114,7 @@ class FactRecorder:
     @hook
     def decision(self, what: str, why: str = "", values: Mapping[str, float] | None = None) -> None:
         """Something was decided, in words."""
-        self._emit(events.Decision, what=what, why=why, values=dict(values or {}))
+        self._emit(events.Decision, what=what, why=redacted(why), values=dict(values or {}))
 
     @hook
     def heartbeat(self) -> None:
