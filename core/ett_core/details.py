@@ -33,6 +33,7 @@ from ett_core.events import (
 )
 from ett_core.interference import AsyncSaves, AsyncSavesState
 from ett_core.packing import unwrapped, wrapped
+from ett_core.plain_text import plain
 from ett_core.step_times import add_to, quantile
 from ett_core.stragglers import RankPaces, RankPacesState
 
@@ -382,7 +383,7 @@ def _evidence_line(event: Evidence | Failure) -> EvidenceLine:
         time, source, text = event.observed_at or event.time, event.source, event.text
     else:
         time, source, text = event.first_error_at or event.time, "failure", _failure_text(event)
-    text = text[:EVIDENCE_CHARACTERS]
+    text = plain(text[:EVIDENCE_CHARACTERS])
     return EvidenceLine(time, event.rank, event.writer, event.seq, event.node, source, text)
 
 

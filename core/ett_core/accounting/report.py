@@ -38,6 +38,7 @@ from ett_core.components import (
     START_ALLOCATION,
 )
 from ett_core.events import AttemptEnd, Failure
+from ett_core.plain_text import plain
 
 
 class Chain(NamedTuple):
@@ -215,8 +216,8 @@ def _failure(span: Span, fallback: Fallback, unsaved_ns: int, ttr_s: float | Non
         time=seconds(span.end_ns),
         rank=_failed_rank(event),
         node="" if event is None else event.node,
-        exception=failure.exception if failure else None,
-        message=failure.message if failure else None,
+        exception=_plain(failure.exception if failure else None),
+        message=_plain(failure.message if failure else None),
         exit_code=event.exit_code if event else None,
         signal=failure.signal if failure else None,
         status=event.status if isinstance(event, AttemptEnd) else None,
@@ -226,6 +227,10 @@ def _failure(span: Span, fallback: Fallback, unsaved_ns: int, ttr_s: float | Non
         fallback_step=fallback.step,
         resume_evidence=fallback.evidence,
     )
+
+
+def _plain(text: str | None) -> str | None:
+    return None if text is None else plain(text)
 
 
 def _failed_rank(event: Failure | AttemptEnd | None) -> int | None:

@@ -37,6 +37,8 @@ TELLING = 1e-4
 """Cuts of which even the clearest outcome would be more probable than this are not tried."""
 JOBS_READ = 60
 """Latest jobs of a family that are compared."""
+JOBS_OF_ALL = 120
+"""Latest jobs of all families that are compared together."""
 SHARES = frozenset({DATA_WAIT, CHECKPOINT_BLOCKING, RECOMPILE})
 NEW_SHARE, OLD_SHARE = 0.5, 0.1
 """A value that at least half of the jobs after have, and at most a tenth of those before, is new."""
@@ -120,7 +122,7 @@ def _asked(runs: Sequence[Run]) -> Iterator[_Asked]:
         points = _level([point for run in runs if (point := _point(run, figure)) is not None])
         families = sorted({point.family for point in points})
         for scope in [ALL_FAMILIES, *families] if len(families) > 1 else families:
-            members = [p for p in points if scope in (ALL_FAMILIES, p.family)]
+            members = [p for p in points if p.family == scope] if scope else _newest(points, JOBS_OF_ALL)
             found = _search(members)
             if found is not None:
                 yield _Asked(scope, figure, members, *found)
@@ -147,6 +149,15 @@ def _point(run: Run, figure: str) -> _Point | None:
     plain = run.figures.get(figure, 0.0)
     size = math.log2(max(run.world_size, 1))
     return _Point(run.start, run.job_id, run.family, size, math.log(plain + _floor(figure)), plain)
+
+
+def _newest(points: Sequence[_Point], jobs: int) -> Sequence[_Point]:
+    """The points of so many jobs, those with the latest ones."""
+    newest: dict[str, None] = {}
+    for point in reversed(points):
+        if len(newest) < jobs:
+            newest.setdefault(point.job_id)
+    return [point for point in points if point.job_id in newest]
 
 
 def _smallest(figure: str) -> float:

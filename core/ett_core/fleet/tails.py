@@ -62,18 +62,20 @@ def rank_sum_tail(pairs: int, sizes: Sequence[tuple[int, int]]) -> float:
     >>> rank_sum_tail(4, [(2, 2)]), rank_sum_tail(2, [(1, 1), (1, 1)]), rank_sum_tail(0, [])
     (0.16666666666666666, 0.25, 1.0)
     """
-    ways = [1]
-    for before, after in sizes:
-        ways = _convolved(ways, rank_sums(before, after))
-    return sum(ways[max(pairs, 0) :]) / sum(ways)
+    total = math.prod(math.comb(before + after, after) for before, after in sizes)
+    width = total.bit_length() // 8 + 1
+    packed = math.prod(_packed(before, after, width) for before, after in sizes)
+    digits = packed >> (8 * width * max(pairs, 0))
+    return digits % ((1 << 8 * width) - 1) / total
 
 
-def _convolved(ways: Sequence[int], others: Sequence[int]) -> list[int]:
-    result = [0] * (len(ways) + len(others) - 1)
-    for at, count in enumerate(ways):
-        for further, other in enumerate(others):
-            result[at + further] += count * other
-    return result
+def _packed(before: int, after: int, width: int) -> int:
+    """The rank sums as digits of one number, of `width` bytes each: a product then convolves them.
+
+    No digit of a product overflows, as all of them together are the number of orders; and what is left
+    after dividing by the largest digit is the sum of digits.
+    """
+    return int.from_bytes(b"".join(n.to_bytes(width, "little") for n in rank_sums(before, after)), "little")
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:

@@ -1,0 +1,48 @@
+"""Hostile text of logs does no harm to who shows it."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ett_core.plain_text import plain
+
+HOSTILE = {
+    "colour": ("\x1b[1;31mRuntimeError\x1b[0m: x", "RuntimeError: x"),
+    "clears the screen": ("\x1b[2J\x1b[Hgone", "gone"),
+    "title of the window": ("\x1b]0;rm -rf /\x07after", "after"),
+    "a link": ("\x1b]8;;http://evil\x1b\\here\x1b]8;;\x1b\\", "here"),
+    "unfinished sequence": ("\x1b[31", "\\x1b[31"),
+    "NUL": ("a\x00b", "a\\x00b"),
+    "backspaces over what stood before": ("ok\b\bno", "ok\\x08\\x08no"),
+    "carriage return over the line": ("error\rfine ", "error\\x0dfine "),
+    "right to left override": ("\u202egnp.exe", "\\u202egnp.exe"),
+    "isolates": ("a\u2066b\u2069", "a\\u2066b\\u2069"),
+    "eight bit controls": ("\x9b31mred", "\\x9b31mred"),
+    "another line end": ("a\u2028b", "a\\u2028b"),
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_is_made_visible(text, shown):
+    assert plain(text) == shown
+
+
+@given(st.text())
+def test_nothing_that_controls_is_left(text):
+    """Whatever comes, only line ends and tabs are left of control characters, and it stays as it is then."""
+    shown = plain(text)
+    assert not [c for c in shown if unicodedata.category(c) == "Cc" and c not in "\n\t"]
+    assert not [c for c in shown if unicodedata.bidirectional(c) in ("LRE", "RLE", "LRO", "RLO", "PDF")]
+    assert plain(shown) == shown
+
+
+def test_hostile_text_takes_linear_time():
+    """Half a megabyte of unfinished sequences is through in much less than a squared time would take."""
+    began = time.perf_counter()
+    plain("\x1b]" * 100_000 + "\x1b[" * 100_000 + "\x1b]" + "x" * 100_000)
+    assert time.perf_counter() - began < 3.0
