@@ -195,3 +195,23 @@ def test_many_exporter_threads_read_while_others_write(database_url):
                 reader.result()
         assert sizes <= {10}
         assert len(held(store)) == 200
+
+
+def test_senders_are_told_to_try_again_while_the_server_is_away(exporters, cluster, database_url, story):
+    """Over HTTP: 503 with Retry-After for segments and readers, and the same process goes on afterwards."""
+    running = exporters("--database", database_url)
+    bodies = list(story("a").bodies().values())
+    running.send(bodies[0]).raise_for_status()
+    cluster.stop()
+    try:
+        refused = running.send(bodies[1])
+        assert refused.status_code == 503
+        assert int(refused.headers["Retry-After"]) > 0
+        assert "database" in refused.json()["error"]
+        assert running.http.get("/healthz").status_code == 200
+        assert running.job("a")["state"]
+    finally:
+        cluster.start()
+    for body in bodies:
+        running.send(body).raise_for_status()
+    assert (running.job("a")["wall_s"], running.job("a")["samples"]) == (142.0, 2 * 9 * 80)
