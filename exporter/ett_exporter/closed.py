@@ -7,6 +7,7 @@ it lies behind the longest trailing window, so its answer only grows older.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import zlib
@@ -25,6 +26,8 @@ from ett_exporter.live import WINDOWS_S, JobPage, JobView
 
 COMPRESSION_LEVEL = 6
 LONGEST_WINDOW_S = max(WINDOWS_S.values())
+
+_log = logging.getLogger("ett_exporter.closed")
 
 Row: TypeAlias = dict[str, Any]
 
@@ -149,25 +152,37 @@ def between(timeline: Sequence[Stretch], begin: float | None, end: float | None)
 class ClosedJob:
     """A job of which the store holds rows; safe to use from any thread."""
 
-    def __init__(self, job_id: str, last_received_at: float, read: Callable[[], JobPage]) -> None:
-        """Read nothing yet; `read` gives the whole page."""
+    def __init__(self, job_id: str, last_received_at: float, end: float, read: Callable[[], JobPage]) -> None:
+        """Read nothing yet; `read` gives the whole page, `end` is when the job ended (Unix seconds)."""
         self.job_id = job_id
         self.last_received_at = last_received_at
+        self.end = end
         self._read = read
         self._lock = threading.Lock()
         self._view: JobView | None = None
 
-    def view(self, now: float) -> JobView:
-        """The job as of `now`."""
+    def view(self, now: float) -> JobView | None:
+        """The job as of `now`; None where its rows cannot be understood."""
         with self._lock:
             if self._view is None:
-                self._view = self._read().view
-            return _as_of(self._view, now)
+                page = self._page()
+                self._view = page.view if page else None
+            return _as_of(self._view, now) if self._view else None
 
-    def page(self, now: float, begin: float | None = None, end: float | None = None) -> JobPage:
-        """The job with its timeline between `begin` and `end` (Unix seconds; None: all)."""
-        page = self._read()
+    def page(self, now: float, begin: float | None = None, end: float | None = None) -> JobPage | None:
+        """The job with its timeline between `begin` and `end` (Unix seconds; None: all); None as `view`."""
+        page = self._page()
+        if page is None:
+            return None
         return replace(page, view=_as_of(page.view, now), timeline=between(page.timeline, begin, end))
+
+    def _page(self) -> JobPage | None:
+        """The page; one that was not written by this version or the ones before it hides no other job."""
+        try:
+            return self._read()
+        except ValueError as error:
+            _log.warning("the rows of job %s cannot be read: %s", self.job_id, error)
+            return None
 
 
 def _as_of(view: JobView, now: float) -> JobView:

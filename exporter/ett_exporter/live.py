@@ -126,6 +126,10 @@ class LiveJob:
         """Events that were folded since the last snapshot."""
         self.closed_through: float | None = None
         """`last_received_at` as it was when the rows of the job were written."""
+        self.closed_end = math.inf
+        """When the job ended, as those rows say (Unix seconds)."""
+        self.look_at = 0.0
+        """When it is worth asking again whether the job is over (Unix seconds)."""
         self._beyond: set[int] = set()
         """Segments that are folded although they lie beyond what was delivered of other replicas."""
         self._fold = JobFold(job_id, history=past.events)

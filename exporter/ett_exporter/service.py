@@ -32,6 +32,8 @@ REJECTED_SHOWN = 100
 
 
 SAVED_AT_ONCE = 50
+LOOK_AGAIN_AFTER = 0.1
+"""A silent job is asked again whether it is over when it has been silent for longer by this share."""
 
 
 class BusyError(RuntimeError):
@@ -255,18 +257,23 @@ class Service:
 
     def _close(self, job: LiveJob, now: float) -> None:
         through = job.last_received_at
-        view = job.view(now)
-        if view is None or not view.account.finished:
+        if job.closed_through != through and (now < job.look_at or not self._write_rows(job, through, now)):
             return
-        if job.closed_through != through:
-            page = job.page(now)
-            if page is None or not self.store.close_job(page, through, job.snapshot(), code_format()):
-                return
-            job.closed_through = through
-        if is_settled(view.account.end, now):
+        if is_settled(job.closed_end, now):
             with self._lock:
                 if self._jobs[job.job_id] is job and job.retire(through):
-                    self._jobs[job.job_id] = self._closed_job(job.job_id, through)
+                    self._jobs[job.job_id] = self._closed_job(job.job_id, through, job.closed_end)
+
+    def _write_rows(self, job: LiveJob, through: float, now: float) -> bool:
+        """Write the rows of a job that is over; False where it is not, or goes on."""
+        page = job.page(now)
+        if page is None or not page.view.account.finished:
+            job.look_at = now + LOOK_AGAIN_AFTER * (now - through)
+            return False
+        if not self.store.close_job(page, through, job.snapshot(), code_format()):
+            return False
+        job.closed_through, job.closed_end = through, page.view.account.end
+        return True
 
     def prune(self, now: float, go_on: Callable[[], bool] = lambda: True) -> None:
         """Delete the segments of closed jobs of which nothing came for the whole retention.
@@ -287,18 +294,19 @@ class Service:
     def _known_job(self, known: KnownJob) -> LiveJob | ClosedJob:
         now = self.clock()
         if known.is_closed and known.end_time is not None and is_settled(known.end_time, now):
-            return self._closed_job(known.job_id, known.last_received_at)
+            return self._closed_job(known.job_id, known.last_received_at, known.end_time)
         job = LiveJob(known.job_id, known.last_received_at, self._past(known.job_id))
-        job.closed_through = known.closed_through
+        if known.is_closed and known.end_time is not None:
+            job.closed_through, job.closed_end = known.closed_through, known.end_time
         return job
 
-    def _closed_job(self, job_id: str, last_received_at: float) -> ClosedJob:
+    def _closed_job(self, job_id: str, last_received_at: float, end: float) -> ClosedJob:
         def read() -> JobPage:
             page = self.store.closed_job(job_id)
             assert page is not None  # noqa: S101 - it was written before this job was let go of
             return page
 
-        return ClosedJob(job_id, last_received_at, read)
+        return ClosedJob(job_id, last_received_at, end, read)
 
     def _live(self, job_id: str, last_received_at: float) -> LiveJob:
         """The job in memory, from its past where it was not; the caller holds the lock."""
@@ -306,7 +314,8 @@ class Service:
         if isinstance(job, LiveJob):
             return job
         live = LiveJob(job_id, job.last_received_at if job else last_received_at, self._past(job_id))
-        live.closed_through = job.last_received_at if job else None
+        if job is not None:
+            live.closed_through, live.closed_end = job.last_received_at, job.end
         self._jobs[job_id] = live
         return live
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
 from contextlib import closing
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -279,3 +282,29 @@ def test_snapshots_are_made_of_those_with_most_events(tmp_path, story):
         assert long.unsaved_events > short.unsaved_events > 0
         opened.service.save_snapshots(short.unsaved_events, lambda: True)
         assert long.unsaved_events == 0
+
+
+def test_rows_of_earlier_versions_can_be_read():
+    """Rows as the first version with such rows wrote them, of the job `old` of conftest.py."""
+    rows = json.loads((Path(__file__).parent / "data" / "closed1.json").read_text())
+    details = [[row["detail"] for row in rows[name]] for name in ("attempts", "failures", "checkpoints")]
+    page = page_of(rows["job"]["detail"], *details, base64.b64decode(rows["timeline"]))
+    answer = msgspec.to_builtins(page_answer(page))
+    assert (answer["wall_s"], answer["samples"], answer["state"]) == (142.0, 2 * 9 * 80, "succeeded")
+    assert [len(answer[name]) for name in ("attempt_list", "failure_list", "checkpoints")] == [2, 1, 4]
+    assert sum(s["end"] - s["start"] for s in answer["timeline"]) == pytest.approx(142.0)
+
+
+def test_rows_that_mean_nothing_hide_no_other_job(tmp_path, story, caplog):
+    """Damaged rows are logged; the job is not answered, the others are."""
+    with closing(Store(str(tmp_path / "ett"))) as store:
+        opened = Opened(store)
+        for name in ("bad", "good"):
+            opened.send(story(name))
+        opened.now = NOW + 20 * DAY_S
+        opened.clean()
+        with store._writing() as connection:
+            connection.execute(text("UPDATE jobs SET detail = '{}' WHERE job_id = 'bad'"))
+        assert [view.account.job_id for view in opened.service.views(opened.now)] == ["good"]
+        assert opened.service.page("bad", opened.now) is None
+    assert "the rows of job bad cannot be read" in caplog.text
