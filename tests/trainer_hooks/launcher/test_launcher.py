@@ -386,7 +386,7 @@ def test_without_any_place_for_events_the_command_runs_unobserved():
 def test_a_command_that_runs_unobserved_has_the_hooks_off_and_its_own_output(trainer_env):
     """Where no directory at all takes a file, its status and output pass, and one line says so."""
     program = (
-        "import sys; from ett_trainer_hooks.journal.writer import place; from pathlib import Path\n"
+        "import sys; from ett_trainer_hooks.journal import place; from pathlib import Path\n"
         "place.writable_place.__defaults__ = (lambda: Path('/proc/nope'),)\n"
         "from ett_cli.main import main; sys.exit(main(sys.argv[1:]))"
     )

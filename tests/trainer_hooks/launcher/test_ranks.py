@@ -14,16 +14,9 @@ from ett_core.events import AttemptStart, Heartbeat
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.identity.who import process_started_at
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.launcher.ranks import (
-    Alarm,
-    Death,
-    RankProcess,
-    RankWatch,
-    Verdict,
-    find_process,
-    judge,
-    status_by_descriptor,
-)
+from ett_trainer_hooks.launcher.alarm import Alarm, status_by_descriptor
+from ett_trainer_hooks.launcher.ranks import Death, RankProcess, RankWatch, find_process
+from ett_trainer_hooks.launcher.verdicts import Verdict, judge
 from ett_trainer_hooks.procfs import exit_status
 
 IDLE = """

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.launcher.alarm import Alarm
 from ett_trainer_hooks.launcher.orphans import Family, end_all
-from ett_trainer_hooks.launcher.ranks import Alarm, in_words, verdict_of_status
 from ett_trainer_hooks.launcher.restarts import MOST_ATTEMPTS, RESTED_AFTER_S, Ending, RestartPolicy
 from ett_trainer_hooks.launcher.stopping import Stop, hearing_directly, signal_group
 from ett_trainer_hooks.launcher.supervision import Supervision
+from ett_trainer_hooks.launcher.verdicts import in_words, verdict_of_status
 from ett_trainer_hooks.procfs import Process
 
 Observer = Callable[[], None]

@@ -13,23 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from ett_core.events import LAUNCHER_RANK
-from ett_trainer_hooks.auto import observed
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
-from ett_trainer_hooks.identity import (
-    Identity,
-    identity_from_env,
-    is_first_node,
-    label_variable,
-    sanitised_job_id,
-)
+from ett_trainer_hooks.identity import Identity, identity_from_env, is_first_node
 from ett_trainer_hooks.identity.slurm import is_in_step
 from ett_trainer_hooks.identity.values import Values
 from ett_trainer_hooks.journal import Journal
@@ -37,87 +29,21 @@ from ett_trainer_hooks.journal.parts import Sizes, journal_path
 from ett_trainer_hooks.journal.place import writable_place
 from ett_trainer_hooks.launcher.attempts import Attempts, run_unobserved
 from ett_trainer_hooks.launcher.cgroup import OomCounter
-from ett_trainer_hooks.launcher.kernel import KernelLog, of_this_job
+from ett_trainer_hooks.launcher.kernel import KernelLog
+from ett_trainer_hooks.launcher.machine import Machine
 from ett_trainer_hooks.launcher.orphans import MARK, Family, adopting_orphans
-from ett_trainer_hooks.launcher.output.listener import Listener
-from ett_trainer_hooks.launcher.output.passing import Passing, Sink, stream_sink
+from ett_trainer_hooks.launcher.output.passing import Sink, stream_sink
 from ett_trainer_hooks.launcher.output.room import OutputRoom
+from ett_trainer_hooks.launcher.output.streams import Stream, streams
 from ett_trainer_hooks.launcher.ranks import RankWatch
-from ett_trainer_hooks.launcher.restarts import RestartPolicy
-from ett_trainer_hooks.launcher.stalls import StallSettings
+from ett_trainer_hooks.launcher.settings import LaunchSettings
 from ett_trainer_hooks.launcher.stalls.watchdog import watch_for_stalls
 from ett_trainer_hooks.launcher.stopping import Stop, listening, scheduled_end
-from ett_trainer_hooks.launcher.supervision import TAIL_BYTES, Supervision
+from ett_trainer_hooks.launcher.supervision import Supervision
 from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
-from ett_trainer_hooks.shipping.shipper import Shipper
-from ett_trainer_hooks.shipping.transport import exporter_address, poster
+from ett_trainer_hooks.shipping.beside import shipping
 
-UNANSWERED_WAIT_S = 0.05
 MEANWHILE_AFTER_S = 1.0
-STREAMS = ("stdout", "stderr")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchSettings:
-    """How to run a command under observation."""
-
-    command: Sequence[str]
-    """The program and its arguments."""
-    job_id: str
-    """The logical run, the same across restarts; characters that it may not hold become `-`."""
-    journal_dir: Path
-    """Where the ranks, the launcher and the output of the command write."""
-    exporter_url: str | None = None
-    """Exporter to ship to while the job runs; None keeps the journals on disk only."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Words that describe the job, such as `job_name`, `team`, `model`."""
-    drain_s: float = 5.0
-    """Seconds to go on shipping after the command has ended, while an exporter takes the events."""
-    grace_s: float = 30.0
-    """Seconds that the command has to end once the job is stopped, and ranks that outlive it."""
-    restarts: RestartPolicy = field(default_factory=RestartPolicy)
-    """When the command is started again by the launcher; never by default."""
-    stalls: StallSettings = field(default_factory=StallSettings)
-    """What counts as a stall, and what is done about one."""
-    look_every_s: float = 0.2
-    """Seconds between two looks at processes and output; a death is seen at once where the kernel tells."""
-
-    def __post_init__(self) -> None:
-        """Check what a person has given.
-
-        Raises:
-            ValueError: a setting is wrong; the message names it.
-        """
-        if not self.command:
-            raise ValueError("command: there is none to run")
-        if not self.job_id:
-            raise ValueError("job_id is empty")
-        if not self.look_every_s > 0:
-            raise ValueError(f"look_every_s={self.look_every_s!r} is not above 0 seconds")
-        for name in ("drain", "grace"):
-            seconds = getattr(self, f"{name}_s")
-            if not 0 <= seconds < float("inf"):
-                raise ValueError(f"{name}={seconds!r} is not 0 or more seconds")
-        if self.exporter_url is not None:
-            poster(self.exporter_url)
-
-    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The environment of the command: what surrounds the launcher, and the job.
-
-        Its output goes to files, which Python would fill in blocks: it is told to write at once,
-        unless `PYTHONUNBUFFERED` is set already. Its processes are observed automatically, unless
-        `ETT_AUTO=0` says otherwise.
-        """
-        ours = {
-            "ETT_JOB_ID": sanitised_job_id(self.job_id),
-            "ETT_JOURNAL_DIR": str(self.journal_dir.absolute()),
-        }
-        if self.exporter_url is not None:
-            ours["ETT_EXPORTER_URL"] = self.exporter_url
-        loud = {"PYTHONUNBUFFERED": "1"}
-        labels = {label_variable(name): text for name, text in self.labels.items()}
-        surrounding = {**loud, **environ, **ours, **labels}
-        return observed(surrounding)
 
 
 def launch(  # noqa: PLR0913 - the world is injected
@@ -149,128 +75,125 @@ def launch(  # noqa: PLR0913 - the world is injected
     place = writable_place(settings.journal_dir, say)
     if place is None:
         return _unobserved(settings, environ, say)
-    settings = replace(settings, journal_dir=place)
-    environment = settings.environment(environ)
     try:
-        identity = launcher_identity(environment)
-        environment.setdefault(ERROR_FILE, str(place / f"{identity.writer}.error.json"))
-        environment[MARK] = identity.writer
-        tells_job_end = is_first_node(environ)
+        start = Start.of(replace(settings, journal_dir=place), environ, say)
     except ValueError as error:
         say(f"{error}; the command runs unobserved")
         return _unobserved(settings, environ, say)
-    say(f"job {identity.job_id}, events in {place}")
+    say(f"job {start.identity.job_id}, events in {place}")
     sinks = (out or stream_sink(sys.stdout), err or stream_sink(sys.stderr))
-    clock = Clock()
-    stop = Stop(
-        clock.now,
-        grace_s=settings.grace_s,
-        ends_at=scheduled_end(environ),
-        is_task=is_in_step(Values(environ)),
-        say=say,
-    )
     # Listening comes before any thread begins: a thread inherits which signals it leaves to others.
-    with adopting_orphans() as adopted, listening(stop):
-        path = journal_path(place, identity.writer, os.getpid())
-        journal = Journal(path, identity, clock=clock, sizes=Sizes.from_env(environ, say))
-        outputs = [place / f"{identity.writer}.{name}.log" for name in STREAMS]
-        Guard().call(make, outputs)
-        with (
-            shipping(settings, say),
-            passing(outputs, sinks, stop, say) as passings,
-            listening_to(outputs) as listeners,
-            later(MEANWHILE_AFTER_S, meanwhile),
-            closing(journal),
-            closing(KernelLog()) as kernel,
-        ):
-            watch = RankWatch(place, job_id=identity.job_id, node=identity.node, now=clock.now)
-            memory = OomCounter()
-            supervision = Supervision(
-                journal,
-                watch,
-                listeners,
-                clock,
-                error_file=Path(environment[ERROR_FILE]),
-                tells_job_end=tells_job_end,
-                memory_denial=memory.denial,
-            )
-            system = System(kernel, memory, supervision, clock)
-            family = Family(identity.writer, environ, adopted=adopted)
-            rooms = [
-                OutputRoom(path, partial(done_with, passed, heard), partial(tell_given_up, supervision))
-                for path, passed, heard in zip(outputs, passings, listeners, strict=True)
-            ]
-            stalls = watch_for_stalls(
-                settings.stalls,
-                watch=watch,
-                reporter=supervision,
-                journal=journal,
-                processes=family.living,
+    with adopting_orphans() as adopted, listening(start.stop):
+        family = Family(start.identity.writer, environ, adopted=adopted)
+        return shell_status(_observed(start, family, sinks, meanwhile))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What a launcher begins with."""
+
+    settings: LaunchSettings
+    identity: Identity
+    """Who the launcher is."""
+    environment: Mapping[str, str]
+    """Of the command."""
+    clock: Clock
+    stop: Stop
+    sizes: Sizes
+    tells_job_end: bool
+    """This is the first node: others may be done before training is."""
+    say: Callable[[str], object]
+
+    @classmethod
+    def of(cls, settings: LaunchSettings, environ: Mapping[str, str], say: Callable[[str], object]) -> Start:
+        """What the settings and the surroundings of the launcher say.
+
+        Raises:
+            ValueError: a variable cannot be understood; the message names it.
+        """
+        environment = settings.environment(environ)
+        identity = launcher_identity(environment)
+        environment.setdefault(ERROR_FILE, str(settings.journal_dir / f"{identity.writer}.error.json"))
+        environment[MARK] = identity.writer
+        clock = Clock()
+        return cls(
+            settings=settings,
+            identity=identity,
+            environment=environment,
+            clock=clock,
+            stop=Stop(
+                clock.now,
                 grace_s=settings.grace_s,
-            )
-            attempts = Attempts(
-                command=settings.command,
-                environment=environment,
-                outputs=outputs,
-                supervision=supervision,
-                stop=stop,
-                family=family,
-                policy=settings.restarts,
-                observers=[system.look, supervision.look, stalls.look, *(room.look for room in rooms)],
-                oom_kills=lambda: system.oom_kills,
-                grace_s=settings.grace_s,
-                look_every_s=settings.look_every_s,
+                ends_at=scheduled_end(environ),
+                is_task=is_in_step(Values(environ)),
                 say=say,
-            )
-            status = shell_status(attempts.run())
-            Guard().call(free_rooms, rooms, family)
-            return status
+            ),
+            sizes=Sizes.from_env(environ, say),
+            tells_job_end=is_first_node(environ),
+            say=say,
+        )
 
 
-def make(paths: Sequence[Path]) -> None:
-    """Make empty files, so that whoever follows them holds them from the beginning."""
-    for path in paths:
-        path.touch()
+def _observed(start: Start, family: Family, sinks: Sequence[Sink], meanwhile: Callable[[], object]) -> int:
+    """Run the command with everything that watches it; its exit status."""
+    settings, who, place = start.settings, start.identity, start.settings.journal_dir
+    journal = Journal(journal_path(place, who.writer, os.getpid()), who, clock=start.clock, sizes=start.sizes)
+    with (
+        shipping(place, settings.exporter_url, settings.drain_s, start.say),
+        streams(place / who.writer, sinks, start.stop.asked.is_set, start.say) as opened,
+        later(MEANWHILE_AFTER_S, meanwhile),
+        closing(journal),
+        closing(KernelLog()) as kernel,
+    ):
+        memory = OomCounter()
+        supervision = _supervision(start, journal, opened, memory)
+        machine = Machine(kernel, memory, supervision, start.clock)
+        rooms = [stream.room(supervision.output_given_up) for stream in opened]
+        stalls = watch_for_stalls(
+            settings.stalls,
+            watch=supervision.watch,
+            reporter=supervision,
+            journal=journal,
+            processes=family.living,
+            grace_s=settings.grace_s,
+        )
+        attempts = Attempts(
+            command=settings.command,
+            environment=start.environment,
+            outputs=[stream.path for stream in opened],
+            supervision=supervision,
+            stop=start.stop,
+            family=family,
+            policy=settings.restarts,
+            observers=[machine.look, supervision.look, stalls.look, *(room.look for room in rooms)],
+            oom_kills=lambda: machine.oom_kills,
+            grace_s=settings.grace_s,
+            look_every_s=settings.look_every_s,
+            say=start.say,
+        )
+        status = attempts.run()
+        Guard().call(_free, rooms, family)
+        return status
 
 
-def done_with(passed: Passing, heard: Listener) -> int:
-    """Bytes of an output file that were passed on and listened to."""
-    return min(passed.passed_bytes, heard.heard_bytes)
+def _supervision(start: Start, journal: Journal, opened: Sequence[Stream], memory: OomCounter) -> Supervision:
+    who = start.identity
+    return Supervision(
+        journal,
+        RankWatch(journal.path.parent, job_id=who.job_id, node=who.node, now=start.clock.now),
+        [stream.listener for stream in opened],
+        start.clock,
+        error_file=Path(start.environment[ERROR_FILE]),
+        tells_job_end=start.tells_job_end,
+        memory_denial=memory.denial,
+    )
 
 
-def tell_given_up(supervision: Supervision, path: Path) -> None:
-    """The file of the output does not hold all of it any more."""
-    words = "for want of room on the disk its oldest output, which was passed on, is not kept there"
-    supervision.fact("launcher", f"{path}: {words}")
-
-
-def free_rooms(rooms: Sequence[OutputRoom], family: Family) -> None:
+def _free(rooms: Sequence[OutputRoom], family: Family) -> None:
     """Nobody keeps room on the disk any more, unless something goes on that may print."""
     if not family.living():
         for room in rooms:
             room.close()
-
-
-class System:
-    """What the machine says beside the job: its kernel's log and the memory cgroup."""
-
-    def __init__(self, kernel: KernelLog, ooms: OomCounter, supervision: Supervision, clock: Clock) -> None:
-        self._kernel = kernel
-        self._ooms = ooms
-        self._supervision = supervision
-        self._clock = clock
-
-    @property
-    def oom_kills(self) -> int:
-        """Processes that the kernel has ended for want of memory, so far."""
-        return self._ooms.kills
-
-    def look(self) -> None:
-        """Tell what is new."""
-        for line in of_this_job(self._kernel.look(), self._ooms.path):
-            self._supervision.kernel_line(line.text, self._clock.wall_at(line.uptime_s))
-        if sentence := self._ooms.look():
-            self._supervision.fact("kernel", sentence, self._clock.now())
 
 
 def _unobserved(settings: LaunchSettings, environ: Mapping[str, str], say: Callable[[str], object]) -> int:
@@ -288,31 +211,6 @@ def launcher_identity(environ: Mapping[str, str]) -> Identity:
 
 
 @contextmanager
-def passing(
-    paths: Sequence[Path], sinks: Sequence[Sink], stop: Stop, say: Callable[[str], object]
-) -> Iterator[list[Passing]]:
-    """Pass the output files on while the command runs, to their ends."""
-    passings = [Passing(path, sink) for path, sink in zip(paths, sinks, strict=True)]
-    try:
-        yield passings
-    finally:
-        for name, each in zip(STREAMS, passings, strict=True):
-            if trouble := each.finish(stop.asked.is_set):
-                say(f"{name} was not passed on to its end ({trouble}); it is in {each.path}")
-
-
-@contextmanager
-def listening_to(paths: Sequence[Path]) -> Iterator[list[Listener]]:
-    """Hear the output files while the command runs."""
-    listeners = [Listener(name, path, TAIL_BYTES[name]) for name, path in zip(STREAMS, paths, strict=True)]
-    try:
-        yield listeners
-    finally:
-        for listener in listeners:
-            listener.close()
-
-
-@contextmanager
 def later(after_s: float, function: Callable[[], object]) -> Iterator[None]:
     """Call a function in a thread after so many seconds, unless this is left before."""
     timer = threading.Timer(after_s, function)
@@ -322,35 +220,6 @@ def later(after_s: float, function: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-@contextmanager
-def shipping(settings: LaunchSettings, say: Callable[[str], object]) -> Iterator[None]:
-    """Ship the journals while the command runs, and what is left for a bounded time after it.
-
-    Nobody waits for an exporter that does not answer.
-    """
-    if settings.exporter_url is None:
-        yield
-        return
-    exporter = exporter_address(settings.exporter_url)
-    shipper = Shipper(settings.journal_dir, poster(settings.exporter_url), exporter)
-    stop = threading.Event()
-    thread = threading.Thread(
-        target=lambda: shipper.run(stop, settings.drain_s, awaits=False), name="ett-shipper", daemon=True
-    )
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(timeout=settings.drain_s + 1.0 if shipper.is_answered else UNANSWERED_WAIT_S)
-        if left := shipper.unsent_bytes():
-            say(
-                f"{left} bytes of events are not shipped yet "
-                f"(the last answer: {shipper.tally.last_answer}); send them with: "
-                f"ett ship {settings.journal_dir} --exporter {settings.exporter_url} --once"
-            )
 
 
 def shell_status(status: int) -> int:

@@ -1,18 +1,14 @@
 """Watches the rank processes of one node from outside, through their journals and `/proc`.
 
 A rank that is killed cannot speak; its journal ends without `attempt_end` and its process is
-gone. Whether that is a failure is decided by what else is known. Used by one thread, the
+gone. Whether that is a failure is for `verdicts` to say. Used by one thread, the
 launcher's; it reads and signals nobody.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import select
-import signal
-import struct
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,7 +21,6 @@ from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
 from ett_trainer_hooks.procfs import (
     Process,
     environment,
-    exit_status,
     moment_of_ticks,
     pids_by_namespace,
     process_of,
@@ -33,13 +28,6 @@ from ett_trainer_hooks.procfs import (
 )
 
 LAST_LINES_BYTES = 1 << 16
-PIDFD_OPEN: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
-PIDFD_INFO = struct.Struct("=QQ11Ii")
-"""`struct pidfd_info` of `linux/pidfd.h`: a mask, the cgroup, eleven ids, the status to wait for."""
-PIDFD_GET_INFO = 3 << 30 | PIDFD_INFO.size << 16 | 0xFF << 8 | 11
-PIDFD_INFO_EXIT = 1 << 3
-
-
 STARTS_DIFFER_S = 2.0
 """Two readings of when a process started that lie further apart are of two processes."""
 SILENT_AFTER_S = 60.0
@@ -67,14 +55,6 @@ class Death(msgspec.Struct, frozen=True):
 
     process: RankProcess
     seen_at: float
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """What a death was. `exit_code` and `signal` are None where nobody told them."""
-
-    is_failure: bool
-    exit_code: int | None = None
-    signal: int | None = None
 
 
 class Unseen:
@@ -271,118 +251,3 @@ def _is_end(line: bytes) -> bool:
         return isinstance(decode(line), AttemptEnd)
     except ValueError:
         return False
-
-
-def judge(
-    death: Death, *, told: Mapping[int, int], attempt: int, command_status: int | None
-) -> Verdict | None:
-    """What a death was, by what else is known; None while that is open.
-
-    Args:
-        death: of a rank that did not say that it was over.
-        told: exit code by process, from the kernel or the log of who started the ranks.
-        attempt: the highest attempt of the job so far.
-        command_status: of the command, once it is over (minus the signal that ended it).
-    """
-    process = death.process
-    status = told.get(process.pid)
-    if status is not None and (status != 0 or command_status is not None):
-        return verdict_of_status(status)
-    if attempt > process.attempt:
-        return Verdict(is_failure=True, exit_code=status)
-    if command_status is not None:
-        return Verdict(is_failure=command_status != 0)
-    return None
-
-
-def verdict_of_status(status: int) -> Verdict:
-    """The verdict on an exit status (minus the signal where one ended the process).
-
-    >>> verdict_of_status(-9)
-    Verdict(is_failure=True, exit_code=None, signal=9)
-    """
-    if status < 0:
-        return Verdict(is_failure=True, signal=-status)
-    return Verdict(is_failure=status != 0, exit_code=status)
-
-
-def in_words(who: str, verdict: Verdict) -> str:
-    """A sentence about the end of a process.
-
-    >>> in_words("rank 1 (pid 12)", Verdict(is_failure=True, signal=9))
-    'rank 1 (pid 12) was ended by signal 9 (SIGKILL)'
-    """
-    if verdict.signal is not None:
-        return f"{who} was ended by signal {verdict.signal}{_signal_name(verdict.signal)}"
-    if verdict.exit_code is not None:
-        return f"{who} exited with status {verdict.exit_code}"
-    return f"{who} is gone without having reported its end"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return f" ({signal.Signals(number).name})"
-    except ValueError:
-        return ""
-
-
-class Alarm:
-    """Wakes its waiter as soon as one of the watched processes ends, where the kernel can tell."""
-
-    def __init__(self, open_pid: Callable[[int], int] | None = PIDFD_OPEN) -> None:
-        self._open_pid = open_pid
-        self._poll = select.poll()
-        self._watched: dict[int, int] = {}
-
-    def watch(self, pids: Iterable[int]) -> None:
-        """Watch these processes too; one that is gone, or a kernel without pidfds, is no error."""
-        for pid in pids:
-            if self._open_pid is None or pid in self._watched.values():
-                continue
-            try:
-                descriptor = self._open_pid(pid)
-            except OSError:
-                continue
-            self._watched[descriptor] = pid
-            self._poll.register(descriptor, select.POLLIN)
-
-    def wait(self, timeout_s: float) -> dict[int, int]:
-        """Return when a watched process ends, at the latest after `timeout_s`.
-
-        The result is the exit status by pid of those that ended (minus the signal that ended it),
-        as far as the kernel tells it.
-        """
-        statuses: dict[int, int] = {}
-        for descriptor, _ in self._poll.poll(timeout_s * 1000.0):
-            pid = self._watched[descriptor]
-            status = status_by_descriptor(descriptor)
-            status = exit_status(pid) if status is None else status
-            if status is not None:
-                statuses[pid] = status
-            self._forget(descriptor)
-        return statuses
-
-    def close(self) -> None:
-        """Watch nobody any more."""
-        for descriptor in list(self._watched):
-            self._forget(descriptor)
-
-    def _forget(self, descriptor: int) -> None:
-        self._poll.unregister(descriptor)
-        del self._watched[descriptor]
-        os.close(descriptor)
-
-
-def status_by_descriptor(descriptor: int) -> int | None:
-    """The exit status of the process behind a pidfd, also after somebody waited for it.
-
-    None where the kernel does not tell (before Linux 6.15), or the process lives.
-    """
-    answer = bytearray(PIDFD_INFO.size)
-    PIDFD_INFO.pack_into(answer, 0, PIDFD_INFO_EXIT, *[0] * 13)
-    try:
-        fcntl.ioctl(descriptor, PIDFD_GET_INFO, answer)
-    except OSError:
-        return None
-    mask, *_, wait_status = PIDFD_INFO.unpack(answer)
-    return os.waitstatus_to_exitcode(wait_status) if mask & PIDFD_INFO_EXIT else None

@@ -20,16 +20,9 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.launcher.output.listener import Listener, last_bytes
+from ett_trainer_hooks.launcher.output.streams import TAIL_BYTES
 from ett_trainer_hooks.launcher.output.tails import shortened
-from ett_trainer_hooks.launcher.ranks import (
-    Death,
-    RankProcess,
-    RankWatch,
-    Verdict,
-    in_words,
-    judge,
-    verdict_of_status,
-)
+from ett_trainer_hooks.launcher.ranks import Death, RankProcess, RankWatch
 from ett_trainer_hooks.launcher.torchrun import (
     AgentEvent,
     WorkerError,
@@ -40,13 +33,12 @@ from ett_trainer_hooks.launcher.torchrun import (
     first_failed,
     read_error,
 )
+from ett_trainer_hooks.launcher.verdicts import Verdict, in_words, judge, status_of, verdict_of_status
 from ett_trainer_hooks.redaction import TEXT_LIMIT, redacted, redacted_parts, without_secrets
 
 EVIDENCE_PER_ATTEMPT = 50
 """Findings in each stream of output, and lines of the kernel, that are told of one attempt."""
 TAIL_PARTS_PER_ATTEMPT = 16
-TAIL_BYTES = {"stdout": 16 << 10, "stderr": 48 << 10}
-"""What is kept of the last output of a rank, by stream: 64 KiB together."""
 MESSAGE_LIMIT = 2000
 
 
@@ -72,7 +64,8 @@ class Supervision:
         self._memory_denial = memory_denial
         self._journal = journal
         self._base = journal.identity
-        self._watch = watch
+        self.watch = watch
+        """What sees the rank processes."""
         self._listeners = listeners
         self._clock = clock
         self._error_file = error_file
@@ -89,12 +82,12 @@ class Supervision:
     @property
     def attempt(self) -> int:
         """The latest attempt that any rank has begun, else the one that the launcher began."""
-        return max(self._base.attempt, self._watch.attempt or 0)
+        return max(self._base.attempt, self.watch.attempt or 0)
 
     @property
     def rank_pids(self) -> list[int]:
         """The processes of the ranks that live."""
-        return [process.pid for process in self._watch.alive]
+        return [process.pid for process in self.watch.alive]
 
     def begin(self) -> None:
         """The launcher is there, and so is the attempt that it begins."""
@@ -126,13 +119,13 @@ class Supervision:
     def look(self, command_status: int | None = None) -> None:
         """One round: new ranks, new lines, deaths; `command_status` once the command is over."""
         at_end = command_status is not None
-        self._open += self._watch.look(self._told, at_end=at_end)
+        self._open += self.watch.look(self._told, at_end=at_end)
         self._journal.identity = self._as_of(self.attempt)
         for listener in self._listeners:
             self._listen(listener, at_end=at_end)
-        for process in self._watch.departed:
+        for process in self.watch.departed:
             self._read_error_of(process)
-        for process in self._watch.fallen_silent:
+        for process in self.watch.fallen_silent:
             self._tell_silence(process)
         verdicts = [(death, self._judged(death, command_status)) for death in self._open]
         self._open = [death for death, verdict in verdicts if verdict is None]
@@ -150,6 +143,11 @@ class Supervision:
         """A line of the kernel's log that may explain a failure; the first ones of an attempt are told."""
         if self._may_tell("kernel", EVIDENCE_PER_ATTEMPT):
             self.fact("kernel", text, at)
+
+    def output_given_up(self, path: Path) -> None:
+        """The file of a stream of output does not hold all of it any more."""
+        words = "for want of room on the disk its oldest output, which was passed on, is not kept there"
+        self.fact("launcher", f"{path}: {words}")
 
     def failed(self, message: str) -> None:
         """The attempt has failed, as somebody beside it has found."""
@@ -243,7 +241,7 @@ class Supervision:
             self.fact("kernel", denial)
 
     def _listen(self, listener: Listener, *, at_end: bool) -> None:
-        heard = listener.listen(self._watch.rank_of_local, at_end=at_end)
+        heard = listener.listen(self.watch.rank_of_local, at_end=at_end)
         for pid, status in exits_told(heard.lines).items():
             self._told.setdefault(pid, status)
         for worker in first_failed(heard.lines):
@@ -258,7 +256,7 @@ class Supervision:
 
     def _tell_worker(self, worker: WorkerExit) -> None:
         """A rank failed of which nothing was known, as it had not come to its journal. Told once."""
-        if worker.pid in self._watch.met or worker.pid in self._told_workers:
+        if worker.pid in self.watch.met or worker.pid in self._told_workers:
             return
         self._told_workers.add(worker.pid)
         verdict = verdict_of_status(worker.status)
@@ -338,11 +336,6 @@ class Supervision:
         who = self._as_of(self.attempt if attempt is None else attempt)
         moment = self._clock.now() if at is None else at
         self._journal.put(kind, moment, urgent=True, identity=who, **fields)
-
-
-def status_of(verdict: Verdict) -> int | None:
-    """The exit status that a verdict rests on (minus a signal); None where it is not known."""
-    return verdict.exit_code if verdict.signal is None else -verdict.signal
 
 
 def _redirected(process: RankProcess, stream: str) -> str:

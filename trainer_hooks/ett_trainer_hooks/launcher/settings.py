@@ -1,0 +1,76 @@
+"""What a person sets for a launcher, and the environment that a command gets for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ett_trainer_hooks.auto import observed
+from ett_trainer_hooks.identity import label_variable, sanitised_job_id
+from ett_trainer_hooks.launcher.restarts import RestartPolicy
+from ett_trainer_hooks.launcher.stalls import StallSettings
+from ett_trainer_hooks.shipping.transport import poster
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchSettings:
+    """How to run a command under observation."""
+
+    command: Sequence[str]
+    """The program and its arguments."""
+    job_id: str
+    """The logical run, the same across restarts; characters that it may not hold become `-`."""
+    journal_dir: Path
+    """Where the ranks, the launcher and the output of the command write."""
+    exporter_url: str | None = None
+    """Exporter to ship to while the job runs; None keeps the journals on disk only."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Words that describe the job, such as `job_name`, `team`, `model`."""
+    drain_s: float = 5.0
+    """Seconds to go on shipping after the command has ended, while an exporter takes the events."""
+    grace_s: float = 30.0
+    """Seconds that the command has to end once the job is stopped, and ranks that outlive it."""
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
+    """When the command is started again by the launcher; never by default."""
+    stalls: StallSettings = field(default_factory=StallSettings)
+    """What counts as a stall, and what is done about one."""
+    look_every_s: float = 0.2
+    """Seconds between two looks at processes and output; a death is seen at once where the kernel tells."""
+
+    def __post_init__(self) -> None:
+        """Check what a person has given.
+
+        Raises:
+            ValueError: a setting is wrong; the message names it.
+        """
+        if not self.command:
+            raise ValueError("command: there is none to run")
+        if not self.job_id:
+            raise ValueError("job_id is empty")
+        if not self.look_every_s > 0:
+            raise ValueError(f"look_every_s={self.look_every_s!r} is not above 0 seconds")
+        for name in ("drain", "grace"):
+            seconds = getattr(self, f"{name}_s")
+            if not 0 <= seconds < float("inf"):
+                raise ValueError(f"{name}={seconds!r} is not 0 or more seconds")
+        if self.exporter_url is not None:
+            poster(self.exporter_url)
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The environment of the command: what surrounds the launcher, and the job.
+
+        Its output goes to files, which Python would fill in blocks: it is told to write at once,
+        unless `PYTHONUNBUFFERED` is set already. Its processes are observed automatically, unless
+        `ETT_AUTO=0` says otherwise.
+        """
+        ours = {
+            "ETT_JOB_ID": sanitised_job_id(self.job_id),
+            "ETT_JOURNAL_DIR": str(self.journal_dir.absolute()),
+        }
+        if self.exporter_url is not None:
+            ours["ETT_EXPORTER_URL"] = self.exporter_url
+        loud = {"PYTHONUNBUFFERED": "1"}
+        labels = {label_variable(name): text for name, text in self.labels.items()}
+        surrounding = {**loud, **environ, **ours, **labels}
+        return observed(surrounding)
