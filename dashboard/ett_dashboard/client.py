@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from ett_core.credentials import TokenSource, bearer, token_source
 from ett_dashboard.rows import FleetAnswer, JobDetail
 
 DEFAULT_TIMEOUT_S = 4.0
@@ -43,6 +44,7 @@ class Client:
         base_url: scheme, host and port of the exporter.
         timeout_s: how long to wait for a connection, and again for each part of the answer.
         transport: what carries the requests; the network where none is given.
+        token: gives the token of each request; that of the environment where none is given.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class Client:
         base_url: str,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         transport: httpx.BaseTransport | None = None,
+        token: TokenSource | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
+        self._token = token or token_source()
         self._http = httpx.Client(base_url=self.base_url, timeout=timeout_s, transport=transport)
 
     def jobs(self) -> FleetAnswer:
@@ -77,7 +81,9 @@ class Client:
 
     def _read(self, path: str, row: type[ROW]) -> ROW:
         try:
-            answer = self._http.get(path)
+            answer = self._http.get(path, headers=bearer(self._token()))
+        except OSError as error:
+            raise ExporterError(f"the token cannot be read: {error.strerror or error}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ExporterError(_why(error, self.base_url)) from error
         if answer.status_code == httpx.codes.NOT_FOUND:

@@ -6,6 +6,8 @@ import argparse
 import os
 import sys
 
+from ett_cli.token_file import add_token_file
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -15,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="the exporter whose jobs are shown (default: $ETT_EXPORTER_URL, else %(default)s)",
     )
+    add_token_file(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument(
         "--port", type=int, default=8501, help="port to listen on, 0 for a free one (default: %(default)s)"
@@ -33,7 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_dashboard.settings import Address, Settings
 
     try:
-        settings = Settings(exporter_url=arguments.exporter, refresh_s=arguments.refresh_s)
+        settings = Settings(
+            exporter_url=arguments.exporter, token_file=arguments.token_file, refresh_s=arguments.refresh_s
+        )
         address = Address(host=arguments.host, port=arguments.port)
     except ValueError as error:
         return _complain(error, 2)

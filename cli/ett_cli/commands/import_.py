@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from ett_cli.token_file import add_token_file
+
 if TYPE_CHECKING:
     from ett_cli.imports.formats import Imported, Log
     from ett_core.events import AnyEvent
@@ -60,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, metavar="FILE", help="write events there, not to standard output")
     where.add_argument("--exporter", metavar="URL", help="send events there")
+    add_token_file(parser)
 
 
 def run(
@@ -73,7 +76,7 @@ def run(
         zone = _zone(arguments.timezone)
         latest = None if arguments.year is None else _end_of(arguments.year)
         if arguments.exporter is not None:
-            _check_exporter(arguments.exporter)
+            _check_exporter(arguments.exporter, arguments.token_file)
         if arguments.job_id is not None:
             _check_job_id(arguments.job_id)
     except ValueError as error:
@@ -170,7 +173,7 @@ def _deliver(events: Sequence[AnyEvent], arguments: argparse.Namespace) -> bool:
     from ett_core.events import encode
 
     if arguments.exporter is not None:
-        return not events or _send(events, arguments.exporter, arguments.timeout_s)
+        return not events or _send(events, arguments.exporter, arguments.token_file, arguments.timeout_s)
     lines = b"".join(encode(event) + b"\n" for event in events)
     if arguments.out is None:
         sys.stdout.buffer.write(lines)
@@ -185,8 +188,9 @@ def _deliver(events: Sequence[AnyEvent], arguments: argparse.Namespace) -> bool:
     return True
 
 
-def _send(events: Iterable[AnyEvent], exporter_url: str, timeout_s: float) -> bool:
+def _send(events: Iterable[AnyEvent], exporter_url: str, token_file: Path | None, timeout_s: float) -> bool:
     """Ship the events, those of each writer as a journal; whether all of them were taken."""
+    from ett_core.credentials import token_source
     from ett_core.events import encode
     from ett_trainer_hooks.guard import Guard
     from ett_trainer_hooks.shipping.shipper import Shipper
@@ -201,7 +205,8 @@ def _send(events: Iterable[AnyEvent], exporter_url: str, timeout_s: float) -> bo
             Path(folder, f"{writer}-0.jsonl").write_bytes(b"".join(lines))
         stop = threading.Event()
         stop.set()
-        shipper = Shipper(Path(folder), poster(exporter_url), address, guard=Guard(lambda _text: None))
+        post = poster(exporter_url, token=token_source(token_file))
+        shipper = Shipper(Path(folder), post, address, guard=Guard(lambda _text: None))
         shipper.run(stop, timeout_s)
         left = shipper.unsent_bytes()
     tally = shipper.tally
@@ -236,10 +241,12 @@ def _end_of(year: int) -> float:
     return dt.datetime(year, 12, 31, tzinfo=dt.timezone.utc).timestamp()
 
 
-def _check_exporter(url: str) -> None:
+def _check_exporter(url: str, token_file: Path | None) -> None:
+    from ett_core.credentials import token_source
     from ett_trainer_hooks.shipping.transport import exporter_address
 
     exporter_address(url)
+    token_source(token_file)
 
 
 def _check_job_id(job_id: str) -> None:

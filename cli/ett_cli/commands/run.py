@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ett_cli.stall_options import add_stall_options, stall_settings
+from ett_cli.token_file import add_token_file
 
 EPILOG = """\
 The command's output passes through, its exit status is returned (128 + n where signal n ended
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="ship events there (default: $ETT_EXPORTER_URL, else nowhere)",
     )
+    add_token_file(parser)
     parser.add_argument(
         "--journal-dir",
         type=Path,
@@ -122,6 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
             job_id=job_id,
             journal_dir=directory,
             exporter_url=arguments.exporter or os.environ.get("ETT_EXPORTER_URL") or None,
+            token_file=arguments.token_file,
             labels=dict(arguments.label),
             stalls=stall_settings(arguments),
             drain_s=arguments.drain,

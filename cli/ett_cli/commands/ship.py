@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ett_cli.token_file import add_token_file
+
 if TYPE_CHECKING:
     from ett_trainer_hooks.shipping.shipper import Shipper
 
@@ -28,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="for example http://127.0.0.1:9410 (default: $ETT_EXPORTER_URL)",
     )
+    add_token_file(parser)
     parser.add_argument("--once", action="store_true", help="send what is there, then stop")
     parser.add_argument(
         "--timeout-s",
@@ -47,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ship; returns 0 where everything was acknowledged, 1 where not, 2 for a wrong setting."""
+    from ett_core.credentials import token_source
     from ett_trainer_hooks.guard import Guard
     from ett_trainer_hooks.journal.segments import journals_below
     from ett_trainer_hooks.shipping.shipper import Shipper
@@ -59,12 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         os.scandir(arguments.directory).close()
         exporter = exporter_address(arguments.exporter)
+        post = poster(arguments.exporter, token=token_source(arguments.token_file))
     except ValueError as error:
         return _complain(str(error), 2)
     except OSError as error:
         return _complain(f"{arguments.directory}: {error.strerror}", 2)
     guard = Guard(_silent) if arguments.once else Guard()
-    post = poster(arguments.exporter)
     shipper = Shipper(arguments.directory, post, exporter, find=journals_below, guard=guard)
     shipper.run(_stop(arguments.once), arguments.timeout_s if arguments.once else LAST_LINES_S)
     status = report(arguments.directory, exporter, shipper)

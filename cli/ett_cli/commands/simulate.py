@@ -11,6 +11,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ett_cli.token_file import add_token_file
+
 if TYPE_CHECKING:
     from ett_cli.simulate.fleet import Fleet
     from ett_cli.simulate.settings import Scenario
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="DIR", help="write journals to a new directory (-: standard output)")
     parser.add_argument("--exporter", metavar="URL", help="send to an exporter, as fast as it acknowledges")
+    add_token_file(parser)
     parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is true of each job, as JSON")
     parser.add_argument("--live", action="store_true", help="go on after the window, by the clock")
     parser.add_argument(
@@ -147,10 +150,12 @@ def _sink(
     arguments: argparse.Namespace, *, wall: Callable[[], float], sleep: Callable[[float], None]
 ) -> Sink:
     from ett_cli.simulate.sinks import Journals, Nowhere, Sender, Stream
+    from ett_core.credentials import token_source
     from ett_trainer_hooks.shipping.transport import poster
 
     if arguments.exporter is not None:
-        return Sender(poster(arguments.exporter), wall=wall, monotonic=wall, sleep=sleep)
+        post = poster(arguments.exporter, token=token_source(arguments.token_file))
+        return Sender(post, wall=wall, monotonic=wall, sleep=sleep)
     if arguments.out == "-":
         return Stream(sys.stdout.buffer)
     return Nowhere() if arguments.out is None else Journals(Path(arguments.out))

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from ett_core.credentials import token_source
 from ett_dashboard.client import Client
 from ett_dashboard.frames import moment
 from ett_dashboard.live import Reading, SharedReads
@@ -23,7 +24,9 @@ OLD = "<style>.st-key-live {opacity: 0.45; filter: grayscale(0.85);}</style>"
 @st.cache_resource(show_spinner=False)
 def shared_reads(settings: Settings) -> SharedReads:
     """The readings that all open pages share; half a refresh old at most."""
-    return SharedReads(Client(settings.exporter_url), keep_s=settings.refresh_s / 2)
+    return SharedReads(
+        Client(settings.exporter_url, token=token_source(settings.token_file)), keep_s=settings.refresh_s / 2
+    )
 
 
 def reads() -> SharedReads:

@@ -139,7 +139,7 @@ def _observed(start: Start, family: Family, sinks: Sequence[Sink], meanwhile: Ca
     settings, who, place = start.settings, start.identity, start.settings.journal_dir
     journal = Journal(journal_path(place, who.writer, os.getpid()), who, clock=start.clock, sizes=start.sizes)
     with (
-        shipping(place, settings.exporter_url, settings.drain_s, start.say),
+        shipping(place, settings.exporter_url, settings.drain_s, start.say, settings.token_file),
         streams(place / who.writer, sinks, start.stop.asked.is_set, start.say) as opened,
         later(MEANWHILE_AFTER_S, meanwhile),
         closing(journal),

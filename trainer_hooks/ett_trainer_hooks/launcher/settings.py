@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ett_core.credentials import token_source
 from ett_trainer_hooks.auto import observed
 from ett_trainer_hooks.identity import label_variable, sanitised_job_id
 from ett_trainer_hooks.launcher.restarts import RestartPolicy
@@ -25,6 +26,8 @@ class LaunchSettings:
     """Where the ranks, the launcher and the output of the command write."""
     exporter_url: str | None = None
     """Exporter to ship to while the job runs; None keeps the journals on disk only."""
+    token_file: Path | None = None
+    """File of the token for the exporter; None: that of the environment, if any."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Words that describe the job, such as `job_name`, `team`, `model`."""
     drain_s: float = 5.0
@@ -55,7 +58,7 @@ class LaunchSettings:
             if not 0 <= seconds < float("inf"):
                 raise ValueError(f"{name}={seconds!r} is not 0 or more seconds")
         if self.exporter_url is not None:
-            poster(self.exporter_url)
+            poster(self.exporter_url, token=token_source(self.token_file))
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The environment of the command: what surrounds the launcher, and the job.

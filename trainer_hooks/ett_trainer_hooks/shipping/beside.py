@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ett_core.credentials import token_source
 from ett_trainer_hooks.shipping.shipper import Shipper
 from ett_trainer_hooks.shipping.transport import exporter_address, poster
 
@@ -15,17 +16,22 @@ UNANSWERED_WAIT_S = 0.05
 
 @contextmanager
 def shipping(
-    directory: Path, exporter_url: str | None, drain_s: float, say: Callable[[str], object]
+    directory: Path,
+    exporter_url: str | None,
+    drain_s: float,
+    say: Callable[[str], object],
+    token_file: Path | None = None,
 ) -> Iterator[None]:
     """Ship the journals meanwhile, and what is left for at most `drain_s` seconds after it.
 
-    Without an exporter nothing is shipped. Nobody waits for one that does not answer; `say` is told
+    Without an exporter nothing is shipped. `token_file` holds the token for it, if not the environment. Nobody waits for one that does not answer; `say` is told
     what is left, and how to send it.
     """
     if exporter_url is None:
         yield
         return
-    shipper = Shipper(directory, poster(exporter_url), exporter_address(exporter_url))
+    post = poster(exporter_url, token=token_source(token_file))
+    shipper = Shipper(directory, post, exporter_address(exporter_url))
     stop = threading.Event()
     thread = threading.Thread(
         target=lambda: shipper.run(stop, drain_s, awaits=False), name="ett-shipper", daemon=True

@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ett_core.credentials import TokenSource, bearer, token_source
+
+CLOCK_HEADER = "X-Ett-Clock-Offset"
 SEGMENTS_PATH = "/api/v1/segments"
 STRANGERS_SAY = (
     http.HTTPStatus.NOT_FOUND,
@@ -26,11 +29,16 @@ LONGEST_WAIT_S = 300.0
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What an exporter answered. `retry_after_s`: seconds that it asked to wait, if it did."""
+    """What an exporter answered.
+
+    `retry_after_s`: seconds that it asked to wait, `received_at`: when it got the request by its own
+    clock, if it said so.
+    """
 
     status: int
     body: bytes = b""
     retry_after_s: float | None = None
+    received_at: float | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -56,31 +64,62 @@ Post = Callable[[bytes, float], Reply]
 """Sends NDJSON lines with the Unix seconds of sending; raises OSError where nobody answers."""
 
 
-def poster(exporter_url: str, timeout_s: float = 10.0) -> Post:
+def poster(exporter_url: str, timeout_s: float = 10.0, token: TokenSource | None = None) -> Post:
     """A `Post` to the exporter at `exporter_url`, such as `http://127.0.0.1:9410`.
 
+    It carries the token of `token`, or of the environment. From the second request on it tells how
+    far the clock here was ahead of the exporter's during the one before.
+
     Raises:
-        ValueError: that is no http or https address.
+        ValueError: that is no http or https address, or the environment's token is none.
     """
+    token = token or token_source()
+    measured: dict[str, str] = {}
     scheme, host, port, path = _parts(exporter_url)
     kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
     path += SEGMENTS_PATH
 
     def post(lines: bytes, sent_at: float) -> Reply:
         began_s = time.monotonic()
+        credentials = bearer(token())
         body = gzip.compress(lines, 6)
         connection = kind(host, port, timeout=timeout_s)
         try:
             connection.connect()
-            connection.request("POST", path, body, _headers(sent_at + time.monotonic() - began_s))
-            response = connection.getresponse()
-            return Reply(response.status, response.read(), _retry_after(response.getheader("Retry-After")))
+            sent_s = time.monotonic()
+            sent_at += sent_s - began_s
+            headers = {**_headers(sent_at), **credentials, **measured}
+            measured.clear()
+            connection.request("POST", path, body, headers)
+            reply = _reply(connection.getresponse())
         except http.client.HTTPException as error:
             raise ConnectionError(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
+        if reply.received_at is not None:
+            took_s = time.monotonic() - sent_s
+            measured[CLOCK_HEADER] = clock_offset(sent_at, took_s, reply.received_at)
+        return reply
 
     return post
+
+
+def clock_offset(sent_at: float, took_s: float, received_at: float) -> str:
+    """How far the clock here is ahead, and within how much, from an exchange and the other's clock.
+
+    >>> clock_offset(1000.0, 0.5, 990.0)
+    '10.250000;within=0.250000'
+    """
+    return f"{sent_at + took_s / 2 - received_at:.6f};within={took_s / 2:.6f}"
+
+
+def _reply(response: http.client.HTTPResponse) -> Reply:
+    return Reply(
+        status=response.status,
+        body=response.read(),
+        retry_after_s=_retry_after(response.getheader("Retry-After")),
+        received_at=_number(response.getheader("X-Ett-Received-At")),
+    )
 
 
 def exporter_address(exporter_url: str) -> str:
@@ -164,8 +203,14 @@ def _retry_after(text: str | None) -> float | None:
     >>> _retry_after("2"), _retry_after("inf"), _retry_after("nan"), _retry_after("soon")
     (2.0, 300.0, None, None)
     """
+    seconds = _number(text)
+    return None if seconds is None else min(seconds, LONGEST_WAIT_S)
+
+
+def _number(text: str | None) -> float | None:
+    """A number from 0 on in a header, None where it is none."""
     try:
-        seconds = float(text or "")
+        number = float(text or "")
     except ValueError:
         return None
-    return min(seconds, LONGEST_WAIT_S) if seconds >= 0 else None
+    return number if number >= 0 else None

@@ -1,0 +1,280 @@
+"""Senders of every kind at a running exporter: with tokens, many at once, slow, half open, far away."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from ett_core.credentials import token_source
+from ett_core.events import Clock
+from ett_exporter.api import make_app
+from ett_exporter.deadlines import patient
+from ett_exporter.settings import Limits
+from ett_exporter.tokens import grant, line_of, new_token
+from ett_trainer_hooks.shipping.transport import is_acknowledgement, poster
+
+
+def body_of(story, job_id):
+    return next(iter(story(job_id).bodies().values()))
+
+
+def one_word(job_id, seq=0):
+    return (
+        f'{{"v":1,"job_id":"{job_id}","writer":"w-{job_id}","seq":{seq},"attempt":0,"rank":0,'
+        f'"time":1764000000.0,"kind":"heartbeat"}}\n'
+    ).encode()
+
+
+def test_the_shipper_sends_its_token(exporters, story, tmp_path):
+    """With a token from a file it is taken in, without one refused; a replaced file counts at once."""
+    token = new_token()
+    tokens, mine = tmp_path / "tokens", tmp_path / "mine"
+    tokens.write_text(line_of(token, grant("t", ["ingest"], jobs="ads/")))
+    running = exporters("--database", str(tmp_path / "ett.sqlite"), "--tokens", str(tokens))
+    mine.write_text("ett_old\n")
+    post = poster(running.url, token=token_source(mine))
+    body = body_of(story, "ads/1")
+    assert post(body, time.time()).status == 401
+    mine.write_text(token + "\n")
+    assert is_acknowledgement(post(body, time.time()))
+    assert post(body_of(story, "web/1"), time.time()).status == 403
+    assert poster(running.url, token=token_source(environ={}))(body, time.time()).status == 401
+    assert running.http.get("/healthz").status_code == 200
+    assert running.http.get("/metrics").status_code == 401
+
+
+def test_an_exporter_with_tokens_listens_for_others(exporters, tmp_path):
+    """With tokens, or where it is said to be insecure, an address beyond loopback is bound."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(line_of(new_token(), grant("t", ["admin"])))
+    for number, words in enumerate((("--tokens", str(tokens)), ("--insecure",))):
+        database = str(tmp_path / f"{number}.sqlite")
+        running = exporters("--host", "0.0.0.0", "--database", database, *words)  # noqa: S104 - what is tested
+        assert running.http.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("file", "environ", "problem"),
+    [
+        ("none", {}, "No such file"),
+        ("empty", {}, "it holds no token"),
+        (None, {"ETT_EXPORTER_TOKEN": "a b"}, "characters that no token has"),
+    ],
+)
+def test_what_is_no_token_is_said_at_the_start(tmp_path, file, environ, problem):
+    """A file that is not there or empty, and words that fit no header, are named and not repeated."""
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(ValueError, match=problem) as refused:
+        token_source(tmp_path / file if file else None, environ)
+    assert "a b" not in str(refused.value)
+
+
+def test_two_hundred_senders_at_once_are_all_taken_in(exporter):
+    """Each of 200 senders, of one machine, is acknowledged, without one refusal."""
+    bodies = [one_word(f"many/{number}") for number in range(200)]
+
+    def send(body):
+        with httpx.Client(base_url=exporter.url, timeout=60, trust_env=False) as client:
+            return client.post("/api/v1/segments", content=body)
+
+    with concurrent.futures.ThreadPoolExecutor(200) as pool:
+        answers = list(pool.map(send, bodies))
+    assert {answer.status_code for answer in answers} == {200}
+    assert sum(answer.json()["accepted"] for answer in answers) == 200
+
+
+def test_zstd_is_understood_and_bounded(exporter, story):
+    """Frames one after the other are read, bombs and halves refused."""
+    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
+    body = body_of(story, "zstd")
+    lines = body.splitlines(keepends=True)
+    packed = b"".join(zstandard.compress(b"".join(part)) for part in (lines[:3], lines[3:]))
+    zstd = {"Content-Encoding": "zstd"}
+    assert exporter.send(packed, **zstd).json()["accepted"] == len(lines)
+    assert exporter.send(zstandard.compress(b" " * (64 * 1024 * 1024 + 1)), **zstd).status_code == 413
+    assert exporter.send(packed[:-3], **zstd).status_code == 400
+    assert exporter.send(b"hello", **zstd).status_code == 400
+    wide = zstandard.ZstdCompressor(
+        compression_params=zstandard.ZstdCompressionParameters(window_log=27, enable_ldm=True)
+    ).compressobj()
+    huge_window = wide.compress(body) + wide.flush()
+    assert exporter.send(huge_window, **zstd).status_code == 400
+
+
+def test_many_jobs_come_in_one_body(exporter):
+    """Lines of any writers are taken in together; what is none of them is named."""
+    mixed = one_word("mix/a") + b"nonsense\n" + one_word("mix/b") + one_word("mix/a")
+    answer = exporter.http.post(
+        "/api/v1/events", content=gzip.compress(mixed), headers={"Content-Encoding": "gzip"}
+    )
+    assert answer.status_code == 200
+    assert (answer.json()["accepted"], answer.json()["duplicates"]) == (2, 1)
+    assert [line["line"] for line in answer.json()["rejected"]] == [2]
+    nothing = exporter.http.post("/api/v1/events", content=b"nonsense\n")
+    assert (nothing.status_code, nothing.json()["rejected_total"]) == (422, 1)
+    assert exporter.http.post("/api/v1/events", content=b"").status_code == 200
+
+
+def test_a_job_with_a_million_labels_hurts_nobody(exporter, story):
+    """Lines with too many or too long labels are rejected with the reason; the rest of the job counts."""
+    start = body_of(story, "labels").splitlines()[0]
+    many = ",".join(f'"l{n}":"x"' for n in range(65)).encode()
+    wrong = [start.replace(b'"labels":{', b'"labels":{' + many + b",")]
+    wrong.append(start.replace(b'"labels":{', b'"labels":{"long":"' + b"x" * 1025 + b'",'))
+    wrong.append(start.replace(b'"labels":{', b'"labels":{' + b",".join([many] * 1000) + b","))
+    answer = exporter.send(b"\n".join([*wrong, start])).json()
+    assert (answer["accepted"], answer["rejected_total"]) == (1, 3)
+    assert "labels, more than 64" in answer["rejected"][0]["reason"]
+    assert "a label of 1025 characters" in answer["rejected"][1]["reason"]
+    assert "longer than" in answer["rejected"][2]["reason"]
+    varied = [
+        start.replace(b'"labels":{', b'"labels":{' + f'"v{n}":"x",'.encode()).replace(
+            b'"seq":0', f'"seq":{n + 1}'.encode()
+        )
+        for n in range(5000)
+    ]
+    assert exporter.send(b"\n".join(varied)).json()["accepted"] == 5000
+    assert len(exporter.job("labels")["labels"]) <= 256
+
+
+@contextmanager
+def served(service, **limits) -> Iterator[str]:
+    """An exporter in this process with limits of its own; its URL."""
+    import uvicorn  # noqa: PLC0415 - only here
+
+    opened = service(limits=Limits(**limits))
+    protocol = patient(opened.settings.limits.head_s)
+    config = uvicorn.Config(make_app(opened), http=protocol, log_level="error", lifespan="off", port=0)
+    server = uvicorn.Server(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def answer_to(url, sent, within_s=10.0):
+    """What comes back after some bytes, until the other side closes."""
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=within_s) as raw:
+        raw.sendall(sent)
+        received = b""
+        while part := raw.recv(65536):
+            received += part
+        return received
+
+
+def test_half_a_head_is_not_waited_for(service):
+    """A connection on which no whole head comes, or nothing at all, is closed after the deadline."""
+    with served(service, head_s=0.3) as url:
+        began = time.monotonic()
+        assert answer_to(url, b"POST /api/v1/segments HTTP/1.1\r\nHost: x\r\n") == b""
+        assert answer_to(url, b"") == b""
+        assert time.monotonic() - began < 5
+        assert httpx.get(f"{url}/healthz").text == "ok"
+
+
+def test_half_a_body_is_not_waited_for(service, story):
+    """A body that does not come in time is answered 408, the connection closed, and others go on."""
+    with served(service, body_s=0.3) as url:
+        head = b"POST /api/v1/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
+        answer = answer_to(url, head)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"the body did not come within 0.3 s" in answer
+        assert httpx.post(f"{url}/api/v1/segments", content=body_of(story, "quick")).status_code == 200
+
+
+def test_slow_bodies_take_nobody_s_turn(service, story):
+    """Though more slow senders than turns are in the middle of their bodies, a quick one is served."""
+    with served(service, concurrent_segments=2, body_s=30.0) as url:
+        parts = urlsplit(url)
+        slow = [socket.create_connection((parts.hostname, parts.port)) for _ in range(10)]
+        try:
+            for each in slow:
+                each.sendall(b"POST /api/v1/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+            answer = httpx.post(f"{url}/api/v1/segments", content=body_of(story, "quick"), timeout=10)
+            assert answer.status_code == 200
+        finally:
+            for each in slow:
+                each.close()
+
+
+def test_more_bytes_than_there_is_room_for_are_refused(service):
+    """Beyond the room for bodies the answer is 503 with Retry-After, and the room comes back."""
+    with served(service, unread_bytes=1000) as url:
+        refused = httpx.post(f"{url}/api/v1/segments", content=b"\n" * 1001)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert httpx.post(f"{url}/api/v1/segments", content=b"\n" * 900).status_code == 200
+        assert httpx.post(f"{url}/api/v1/segments", content=b"\n" * 900).status_code == 200
+
+
+class SlowWay:
+    """Carries connections to a server, each request `delay_s` later; `close` ends it."""
+
+    def __init__(self, url, delay_s):
+        self._target = urlsplit(url)
+        self._delay_s = delay_s
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self._listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._carry, args=(client,), daemon=True).start()
+
+    def _carry(self, client):
+        with client, socket.create_connection((self._target.hostname, self._target.port)) as server:
+            request = b""
+            while b"\r\n\r\n" not in request:
+                request += client.recv(65536)
+            length = int(request.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            while len(request.split(b"\r\n\r\n", 1)[1]) < length:
+                request += client.recv(65536)
+            threading.Event().wait(self._delay_s)
+            server.sendall(request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
+            while part := server.recv(65536):
+                client.sendall(part)
+
+
+def clocks_of(service, job_id):
+    return [e.offset_s for batch in service.store.events(job_id) for e in batch if isinstance(e, Clock)]
+
+
+def test_a_slow_way_is_no_slow_clock_and_a_slow_clock_is_one(exporters, service, tmp_path):
+    """Requests that are 2.3 s on their way leave no clock event; a clock that is 60 s behind does."""
+    running = exporters("--database", str(tmp_path / "ett.sqlite"))
+    way = SlowWay(running.url, 2.3)
+    right, wrong = poster(way.url), poster(running.url)
+    try:
+        for seq in range(2):
+            assert is_acknowledgement(right(one_word("slow-way", seq), time.time()))
+    finally:
+        way.close()
+    for seq in range(2):
+        assert is_acknowledgement(wrong(one_word("slow-clock", seq), time.time() - 5.0))
+    running.process.terminate()
+    running.process.wait(10)
+    opened = service()
+    assert clocks_of(opened, "slow-way") == []
+    (offset_s,) = clocks_of(opened, "slow-clock")
+    assert offset_s == pytest.approx(-5.0, abs=0.5)
