@@ -24,8 +24,8 @@ def shipping(
 ) -> Iterator[None]:
     """Ship the journals meanwhile, and what is left for at most `drain_s` seconds after it.
 
-    Without an exporter nothing is shipped. `token_file` holds the token for it, if not the environment. Nobody waits for one that does not answer; `say` is told
-    what is left, and how to send it.
+    Without an exporter nothing is shipped. Nobody waits for one that does not answer; `say` is told
+    what is left, and how to send it. `token_file` holds the exporter's token, if not the environment.
     """
     if exporter_url is None:
         yield
