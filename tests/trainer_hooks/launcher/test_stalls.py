@@ -22,9 +22,10 @@ from ett_core.events import (
 from ett_trainer_hooks.journal.parts import part_path
 from ett_trainer_hooks.launcher.ranks import RankProcess
 from ett_trainer_hooks.launcher.stalls import StallSettings
-from ett_trainer_hooks.launcher.stalls.rank_progress import BATCHES_SEEN, RankProgress, StallLimits
+from ett_trainer_hooks.launcher.stalls.rank_progress import RankProgress, StallLimits
 from ett_trainer_hooks.launcher.stalls.watchdog import StallWatch
 from ett_trainer_hooks.procfs import Process
+from ett_trainer_hooks.recording.facts import BATCHES_SEEN
 
 T0 = 1_764_000_000.0
 LIMITS = StallLimits(after_s=300.0, first_batch_s=1800.0, evaluation_s=900.0, checkpoint_s=600.0)

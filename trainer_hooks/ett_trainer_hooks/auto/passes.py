@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ett_trainer_hooks.auto.recorder import AutomaticRecorder
-from ett_trainer_hooks.launcher.stalls.rank_progress import BATCHES_SEEN
+from ett_trainer_hooks.recording.facts import BATCHES_SEEN
 
 KEY = "_ett_pass"
 TWO = 2

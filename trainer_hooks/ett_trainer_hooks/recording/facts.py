@@ -14,6 +14,8 @@ from ett_trainer_hooks.redaction import redacted
 
 MESSAGE_LIMIT = 4000
 """Characters kept of a message, so that no line is longer than an exporter takes."""
+BATCHES_SEEN = "hooks.batches_seen"
+"""A counter that shows that a pass over the data without steps (an evaluation) goes on."""
 
 
 class FactRecorder:

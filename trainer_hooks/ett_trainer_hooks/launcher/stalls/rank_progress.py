@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ett_core.events import AnyEvent, AttemptEnd, Counters, FirstBatch, PhaseBegin, PhaseEnd, Progress
+from ett_trainer_hooks.recording.facts import BATCHES_SEEN
 
 Action: TypeAlias = Literal["none", "dump", "kill"]
 
 MAIN_TRACK = "main"
-BATCHES_SEEN = "hooks.batches_seen"
-"""A counter by which automatic observation shows that a pass without steps (an evaluation) goes on."""
 ACTIONS: tuple[Action, ...] = ("none", "dump", "kill")
 STEPS_LONG = 10.0
 """A step that takes this many times its usual length is no usual step."""
