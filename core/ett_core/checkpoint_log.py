@@ -5,16 +5,19 @@ Part of the details fold (`ett_core.details`): held by one thread, in any order 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed
+from ett_core.shelf import Shelf
 
-CHECKPOINTS_SHOWN = 500
-CHECKPOINTS_KEPT = 2 * CHECKPOINTS_SHOWN
+CHECKPOINTS_SHOWN = 200
+CHECKPOINTS_KEPT = CHECKPOINTS_SHOWN
 """Checkpoints that reports are still joined to; reports of older ones are no longer taken in."""
+CHECKPOINTS_AT_HAND = 32
+"""Of these the latest, to which nearly all reports are joined; the others lie packed."""
 
 T = TypeVar("T")
 CheckpointEvent: TypeAlias = Checkpoint | CheckpointDurable | CheckpointFailed
@@ -62,6 +65,9 @@ class CheckpointLog:
     def __init__(self) -> None:
         self.last_durable: Durable | None = None
         self._kept: dict[tuple[int, int], CheckpointDetail] = {}
+        self._packed = Shelf(CheckpointDetail)
+        self._packed_through = (-1, -1)
+        self._packed_weights: list[float] = [0, 0, 0, 0.0]
         self._forgotten_through = (-1, -1)
         self._forgotten: list[float] = [0, 0, 0, 0.0]
 
@@ -70,17 +76,20 @@ class CheckpointLog:
         key = (event.attempt, event.step)
         if key <= self._forgotten_through:
             return
+        if key <= self._packed_through:
+            self._unpack()
         blank = CheckpointDetail(event.attempt, event.step, event.time, event.mode)
         self._kept[key] = _join(self._kept.get(key, blank), event)
         if isinstance(event, CheckpointDurable):
             self._note_durable(event)
-        if len(self._kept) > CHECKPOINTS_KEPT:
-            self._forget(min(self._kept))
+        if len(self._kept) > 2 * CHECKPOINTS_AT_HAND:
+            self._pack()
 
     @property
     def latest(self) -> list[CheckpointDetail]:
         """The latest checkpoints, at most `CHECKPOINTS_SHOWN`, in order of attempt and step."""
-        return [self._kept[key] for key in sorted(self._kept)[-CHECKPOINTS_SHOWN:]]
+        at_hand = [self._kept[key] for key in sorted(self._kept)]
+        return [*self._packed.records(), *at_hand][-CHECKPOINTS_SHOWN:]
 
     @property
     def count(self) -> int:
@@ -104,7 +113,7 @@ class CheckpointLog:
 
     def state(self) -> CheckpointLogState:
         """The log as a value."""
-        kept = list(self._kept.values())
+        kept = [*self._packed.records(), *self._kept.values()]
         return CheckpointLogState(self.last_durable, kept, self._forgotten_through, list(self._forgotten))
 
     @classmethod
@@ -114,22 +123,40 @@ class CheckpointLog:
         log.last_durable, log._forgotten_through = state.last_durable, state.forgotten_through
         log._kept = {(each.attempt, each.step): each for each in state.kept}
         log._forgotten = list(state.forgotten)
+        log._pack()
         return log
 
     def _totals(self) -> list[float]:
-        return [
-            sum(column) for column in zip(self._forgotten, *map(_weights, self._kept.values()), strict=True)
-        ]
+        of_kept = map(_weights, self._kept.values())
+        return [sum(column) for column in zip(self._forgotten, self._packed_weights, *of_kept, strict=True)]
 
     def _note_durable(self, event: CheckpointDurable) -> None:
         known = self.last_durable
         if known is None or (known.time, known.step) < (event.time, event.step):
             self.last_durable = Durable(event.time, event.step, event.bytes)
 
-    def _forget(self, key: tuple[int, int]) -> None:
-        weights = _weights(self._kept.pop(key))
-        self._forgotten = [a + b for a, b in zip(self._forgotten, weights, strict=True)]
-        self._forgotten_through = key
+    def _pack(self) -> None:
+        """Pack all but the latest, and let go of the oldest."""
+        late = sorted(self._kept)[:-CHECKPOINTS_AT_HAND]
+        records = [*self._packed.records(), *(self._kept.pop(key) for key in late)]
+        gone = records[: max(len(records) - CHECKPOINTS_KEPT, 0)]
+        self._forgotten = _sums([self._forgotten, *map(_weights, gone)])
+        self._put(records[len(gone) :])
+        if gone:
+            self._forgotten_through = (gone[-1].attempt, gone[-1].step)
+
+    def _unpack(self) -> None:
+        self._kept |= {(each.attempt, each.step): each for each in self._packed.records()}
+        self._put([])
+
+    def _put(self, records: Sequence[CheckpointDetail]) -> None:
+        self._packed.put(records)
+        self._packed_weights = _sums([[0, 0, 0, 0.0], *map(_weights, records)])
+        self._packed_through = (records[-1].attempt, records[-1].step) if records else (-1, -1)
+
+
+def _sums(rows: Iterable[Sequence[float]]) -> list[float]:
+    return [sum(column) for column in zip(*rows, strict=True)]
 
 
 def _weights(checkpoint: CheckpointDetail) -> tuple[float, ...]:

@@ -15,7 +15,9 @@ It is no component: the time is in `training` already. Data waits are not counte
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+import math
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from statistics import median
@@ -25,10 +27,11 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
+from ett_core.shelf import Shelf
 
-REPORTS_KEPT = 1024
+REPORTS_KEPT = 256
 """Reports kept of one job; older saves keep their figures, computed before their reports went."""
-SAVES_KEPT = 500
+SAVES_KEPT = 100
 NEAR_REPORTS = 20
 """Reports before a save, and as many after it, that say what is usual."""
 USUAL_REPORTS = 3
@@ -107,6 +110,55 @@ class Interference(msgspec.Struct, frozen=True, gc=False):
     noise_s: float | None
 
 
+class Reports:
+    """The reports of one attempt in order of time, in columns.
+
+    >>> reports = Reports([Report(9.0, 4.0, 10, 5.0)])
+    >>> reports.add(Report(4.0, 1.0, 6, 3.0))
+    >>> [report.end for report in reports]
+    [4.0, 9.0]
+    """
+
+    __slots__ = ("_begins", "_ends", "_step_s", "_steps")
+
+    def __init__(self, reports: Iterable[Report] = ()) -> None:
+        self._ends = array("d")
+        self._begins = array("d")
+        self._steps = array("q")
+        self._step_s = array("d")
+        for report in reports:
+            self.add(report)
+
+    def add(self, report: Report) -> None:
+        """Put a report in its place."""
+        ends = self._ends
+        place = len(ends)
+        while place and (ends[place - 1], *self._rest(place - 1)) > report:
+            place -= 1
+        ends.insert(place, report.end)
+        self._begins.insert(place, report.begin)
+        self._steps.insert(place, report.steps)
+        self._step_s.insert(place, report.step_s)
+
+    def _rest(self, place: int) -> tuple[float, int, float]:
+        return self._begins[place], self._steps[place], self._step_s[place]
+
+    def __len__(self) -> int:
+        """How many they are."""
+        return len(self._ends)
+
+    def __iter__(self) -> Iterator[Report]:
+        """In order of time."""
+        return map(Report, self._ends, self._begins, self._steps, self._step_s)
+
+    def drop_before(self, end: float) -> int:
+        """Let go of those that end before a moment; returns how many they were."""
+        place = bisect_left(self._ends, end)
+        for column in (self._ends, self._begins, self._steps, self._step_s):
+            del column[:place]
+        return place
+
+
 class AsyncSavesState(NamedTuple):
     """An `AsyncSaves` as a value."""
 
@@ -124,9 +176,10 @@ class AsyncSaves:
     def __init__(self) -> None:
         self._begun: dict[SaveKey, float] = {}
         self._ended: dict[SaveKey, tuple[float, str]] = {}
-        self._reports: dict[int, list[Report]] = {}
+        self._reports: dict[int, Reports] = {}
+        self._count = 0
         self._leaders: dict[int, int] = {}
-        self._settled: dict[SaveKey, SaveInterference] = {}
+        self._settled = Shelf(SaveInterference)
         self._forgotten = (-1, 0.0)
 
     def add(self, event: AsyncEvent) -> None:
@@ -139,10 +192,13 @@ class AsyncSaves:
     @property
     def saves(self) -> list[SaveInterference]:
         """The asynchronous saves in order of attempt and step, at most the latest `SAVES_KEPT`."""
-        found = dict(self._settled)
+        found = self._settled_saves()
         for attempt in {attempt for attempt, _ in self._begun}:
             found.update(self._measured(attempt))
         return [found[key] for key in sorted(found)[-SAVES_KEPT:]]
+
+    def _settled_saves(self) -> dict[SaveKey, SaveInterference]:
+        return {(save.attempt, save.step): save for save in self._settled.records()}
 
     def state(self) -> AsyncSavesState:
         """The saves as a value."""
@@ -151,7 +207,7 @@ class AsyncSaves:
             list(self._ended.items()),
             {attempt: list(reports) for attempt, reports in self._reports.items()},
             dict(self._leaders),
-            list(self._settled.values()),
+            self._settled.records(),
             self._forgotten,
         )
 
@@ -160,14 +216,15 @@ class AsyncSaves:
         """The saves that gave `state`."""
         saves = cls()
         saves._begun, saves._ended = dict(state.begun), dict(state.ended)
-        saves._reports = {attempt: list(reports) for attempt, reports in state.reports.items()}
+        saves._reports = {attempt: Reports(reports) for attempt, reports in state.reports.items()}
+        saves._count = sum(map(len, saves._reports.values()))
         saves._leaders, saves._forgotten = dict(state.leaders), state.forgotten
-        saves._settled = {(save.attempt, save.step): save for save in state.settled}
+        saves._settled.put(state.settled)
         return saves
 
     def _add_save(self, event: Checkpoint | CheckpointDurable | CheckpointFailed) -> None:
         key = (event.attempt, event.step)
-        if key in self._settled or (event.attempt, event.time) < self._forgotten:
+        if (event.attempt, event.time) < self._forgotten or key in self._settled_saves():
             return
         if isinstance(event, Checkpoint):
             self._begun[key] = min(self._begun.get(key, event.time), event.time)
@@ -180,18 +237,23 @@ class AsyncSaves:
 
     def _add_report(self, event: Progress) -> None:
         times, attempt = event.step_seconds, event.attempt
+        leader = self._leaders.get(attempt)
+        if leader is not None and event.rank > leader:
+            return
         if times is None or not times.count or event.rank < 0 or (attempt, event.time) < self._forgotten:
             return
-        leader = self._leaders.setdefault(attempt, event.rank)
-        if event.rank > leader:
-            return
-        if event.rank < leader:
+        if leader is None or event.rank < leader:
             self._leaders[attempt] = event.rank
-            self._reports.pop(attempt, None)
+            self._count -= len(self._reports.pop(attempt, ()))
+            self._reports[attempt] = Reports()
         step_s = min(times.sum, LARGEST_AMOUNT_S)
         begin = event.time - step_s - min(max(event.data_wait_s, 0.0), LARGEST_AMOUNT_S)
-        insort(self._reports.setdefault(attempt, []), Report(event.time, begin, times.count, step_s))
-        if sum(map(len, self._reports.values())) > REPORTS_KEPT:
+        reports = self._reports.get(attempt)
+        if reports is None:
+            reports = self._reports[attempt] = Reports()
+        reports.add(Report(event.time, begin, times.count, step_s))
+        self._count += 1
+        if self._count > REPORTS_KEPT:
             self._forget()
 
     def _measured(self, attempt: int) -> dict[SaveKey, SaveInterference]:
@@ -200,25 +262,26 @@ class AsyncSaves:
             for key, began in self._begun.items()
             if key[0] == attempt
         }
-        found = measured(self._reports.get(attempt, ()), flights)
-        return {key: save for key, save in found.items() if key not in self._settled}
+        return measured(list(self._reports.get(attempt, ())), flights) if flights else {}
 
     def _forget(self) -> None:
-        """Settle the saves that lie in the oldest quarter of the reports, and let those go."""
+        """Settle the saves that lie in the older half of the reports, and let those go."""
         kept = sorted((attempt, report.end) for attempt, some in self._reports.items() for report in some)
-        horizon = kept[len(kept) // 4]
+        horizon = kept[len(kept) // 2]
+        settled = self._settled_saves()
         for attempt in [attempt for attempt in self._reports if attempt <= horizon[0]]:
             for key, save in self._measured(attempt).items():
                 if save.ended is not None and (attempt, save.ended) < horizon:
-                    self._settled[key] = save
+                    settled[key] = save
                     del self._begun[key]
-            left = [report for report in self._reports[attempt] if (attempt, report.end) >= horizon]
-            self._reports[attempt] = left
-            if not left:
+                    self._ended.pop(key, None)
+            left_from = horizon[1] if attempt == horizon[0] else math.inf
+            self._count -= self._reports[attempt].drop_before(left_from)
+            if not self._reports[attempt]:
                 del self._reports[attempt]
         self._forgotten = horizon
-        for key in sorted(self._settled)[:-SAVES_KEPT]:
-            del self._settled[key]
+        if len(settled) > len(self._settled):
+            self._settled.put([settled[key] for key in sorted(settled)[-SAVES_KEPT:]])
 
 
 def measured(reports: Sequence[Report], flights: Mapping[SaveKey, Flight]) -> dict[SaveKey, SaveInterference]:

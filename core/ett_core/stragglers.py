@@ -14,6 +14,7 @@ computes slowly cannot; only where ranks step on their own do step times name it
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -23,12 +24,14 @@ import msgspec
 
 from ett_core.events import Progress, StepSeconds
 
-CELLS_KEPT = 20_000
+CELLS_KEPT = 200
 """Amounts that are kept, one a rank and half window; of older windows only the verdicts are."""
 HALVES_KEPT = 8
 """Half windows whose amounts are kept however many ranks there are."""
 VERDICTS_KEPT = 20_000
-"""Windows whose verdicts are kept (a week of half minutes)."""
+"""Slow ranks in settled windows that are kept (for one rank a week of half minutes)."""
+SPREADS_KEPT = 240
+"""Settled windows whose spread counts for that of the attempt: the latest two hours."""
 SHOWN = 50
 SPREAD_OF_NORMAL = 1.4826
 """Standard deviations in a median absolute deviation of a normal distribution."""
@@ -139,12 +142,23 @@ class Straggler(msgspec.Struct, frozen=True, gc=False):
     ongoing: bool
 
 
+class SlowWindows(NamedTuple):
+    """The settled windows in which one rank was slow, in order: when, how much, and why."""
+
+    windows: array[int]
+    ratios: array[float]
+    waits: bytearray
+    """For each window 1 where its cause is `data_wait`, else 0."""
+
+
 class RankPacesState(NamedTuple):
     """A `RankPaces` as a value, without its rules."""
 
     halves: list[tuple[WindowKey, dict[int, Pace]]]
-    verdicts: list[tuple[WindowKey, dict[int, Slowness], float | None]]
-    forgotten_through: WindowKey
+    slow: list[tuple[WindowKey, list[int], list[float], bytes]]
+    """By attempt and rank the settled windows in which it was slow."""
+    spreads: list[float]
+    settled_through: WindowKey
 
 
 class RankPaces:
@@ -155,8 +169,12 @@ class RankPaces:
         self._half_s = self.rules.half_s
         self._halves: dict[WindowKey, dict[int, Pace]] = {}
         self._cells = 0
-        self._verdicts: dict[WindowKey, Verdict] = {}
-        self._forgotten_through: WindowKey = (-1, 0)
+        self._slow: dict[tuple[int, int], SlowWindows] = {}
+        self._slow_count = 0
+        self._spreads = array("d")
+        """Of the latest settled windows of the attempt of `_settled_through`."""
+        self._settled_through: WindowKey = (-1, 0)
+        """The verdicts up to this window are settled; late reports of them are left out."""
 
     def add(self, event: Progress) -> None:
         """Take in one report; one without step times says nothing here."""
@@ -164,7 +182,7 @@ class RankPaces:
         if times is None or not times.count or event.rank < 0:
             return
         key = (event.attempt, int(event.time // self._half_s))
-        if key <= self._forgotten_through:
+        if key <= self._settled_through:
             return
         paces = self._halves.get(key)
         if paces is None:
@@ -175,41 +193,47 @@ class RankPaces:
             paces[event.rank] = pace_of(times, event.data_wait_s)
         else:
             paces[event.rank] = known.plus(pace_of(times, event.data_wait_s))
-        if self._verdicts:
-            self._verdicts.pop(key, None)
-            self._verdicts.pop((key[0], key[1] + 1), None)
-        if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT:
-            self._forget()
+        if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
+            self._settle()
 
     def stragglers(self) -> list[Straggler]:
         """The stragglers of all attempts, in order of time; at most `SHOWN`, the longest of them."""
-        self._judge()
-        found = list(episodes(self._verdicts, self.latest_window, self.rules))
+        slow = {key: self._slow_windows(key) for key in self._slow}
+        for (attempt, window), verdict in self._open_verdicts():
+            for rank, slowness in verdict.slow.items():
+                slow.setdefault((attempt, rank), []).append((window, slowness))
+        found = list(episodes(slow, self.latest_window, self.rules))
         longest = sorted(found, key=lambda each: (-each.windows, each.attempt, each.since, each.rank))
         return sorted(longest[:SHOWN], key=lambda each: (each.attempt, each.since, each.rank))
 
     @property
     def latest_window(self) -> WindowKey:
         """The latest window in which any rank reported."""
-        return max(self._halves, default=self._forgotten_through)
+        return max(self._halves, default=self._settled_through)
 
     @property
     def step_spread(self) -> float | None:
         """How far the ranks lie apart in their time a step, as a share of it; None for a single rank.
 
-        The median of the windows of the latest attempt. Near 0, the ranks may move in step with each
-        other, and then a rank that computes slowly cannot be told from step times.
+        The median of the latest windows of the latest attempt. Near 0, the ranks may move in step with
+        each other, and then a rank that computes slowly cannot be told from step times.
         """
-        self._judge()
         latest = self.latest_window[0]
-        verdicts = (verdict for (attempt, _), verdict in self._verdicts.items() if attempt == latest)
-        spreads = [verdict.spread for verdict in verdicts if verdict.spread is not None]
-        return median(spreads) if spreads else None
+        spreads = list(self._spreads) if self._settled_through[0] == latest else []
+        spreads += [
+            verdict.spread
+            for (attempt, _), verdict in self._open_verdicts()
+            if attempt == latest and verdict.spread is not None
+        ]
+        return median(spreads[-SPREADS_KEPT:]) if spreads else None
 
     def state(self) -> RankPacesState:
         """The paces as a value."""
-        verdicts = [(key, dict(found.slow), found.spread) for key, found in self._verdicts.items()]
-        return RankPacesState(list(self._halves.items()), verdicts, self._forgotten_through)
+        slow = [
+            (key, list(each.windows), list(each.ratios), bytes(each.waits))
+            for key, each in self._slow.items()
+        ]
+        return RankPacesState(list(self._halves.items()), slow, list(self._spreads), self._settled_through)
 
     @classmethod
     def of_state(cls, state: RankPacesState, rules: StragglerRules | None = None) -> RankPaces:
@@ -217,14 +241,22 @@ class RankPaces:
         paces = cls(rules)
         paces._halves = {key: dict(ranks) for key, ranks in state.halves}
         paces._cells = sum(map(len, paces._halves.values()))
-        paces._verdicts = {key: Verdict(slow, spread) for key, slow, spread in state.verdicts}
-        paces._forgotten_through = state.forgotten_through
+        for key, windows, ratios, waits in state.slow:
+            paces._slow[key] = SlowWindows(array("q", windows), array("d", ratios), bytearray(waits))
+            paces._slow_count += len(windows)
+        paces._spreads, paces._settled_through = array("d", state.spreads), state.settled_through
         return paces
 
     def latest_paces(self, attempt: int) -> dict[int, Pace]:
         """The paces of the ranks in the latest window of an attempt; empty where nobody reported."""
         halves = [key for key in self._halves if key[0] == attempt]
         return self._window(max(halves)) if halves else {}
+
+    def _slow_windows(self, key: tuple[int, int]) -> list[tuple[int, Slowness]]:
+        return [
+            (window, Slowness(ratio, "data_wait" if waited else "step"))
+            for window, ratio, waited in zip(*self._slow[key], strict=True)
+        ]
 
     def _window(self, key: WindowKey) -> dict[int, Pace]:
         """The paces of a window: its two halves together."""
@@ -234,21 +266,54 @@ class RankPaces:
             paces[rank] = paces[rank].plus(pace) if rank in paces else pace
         return paces
 
-    def _judge(self) -> None:
-        for attempt, half in list(self._halves):
-            for key in ((attempt, half), (attempt, half + 1)):
-                if key not in self._verdicts:
-                    self._verdicts[key] = verdict_on(self._window(key), self.rules)
+    def _open_verdicts(self) -> Iterator[tuple[WindowKey, Verdict]]:
+        """What the windows that are not settled tell, in their order."""
+        keys = {(attempt, half + later) for attempt, half in self._halves for later in (0, 1)}
+        settled = self._settled_through
+        return ((key, verdict_on(self._window(key), self.rules)) for key in sorted(keys) if key > settled)
 
-    def _forget(self) -> None:
-        """Settle the older half of the windows; late reports of them are left out."""
-        self._judge()
+    def _settle(self) -> None:
+        """Settle the older half of the windows; amounts stay while an open window needs them."""
         keys = sorted(self._halves)
-        for key in keys[: min(len(keys) // 2, len(keys) - HALVES_KEPT)]:
-            self._cells -= len(self._halves.pop(key))
-            self._forgotten_through = key
-        for key in sorted(self._verdicts)[:-VERDICTS_KEPT]:
-            del self._verdicts[key]
+        through = keys[min(len(keys) // 2, len(keys) - HALVES_KEPT) - 1]
+        for key, verdict in self._open_verdicts():
+            if key > through:
+                break
+            self._keep(key, verdict)
+        for key in keys:
+            if key < through:
+                self._cells -= len(self._halves.pop(key))
+        self._settled_through = through
+        while self._slow_count > VERDICTS_KEPT:
+            self._drop_slow()
+
+    def _keep(self, key: WindowKey, verdict: Verdict) -> None:
+        """Keep what a settled window tells."""
+        attempt, window = key
+        if attempt != self._settled_through[0]:
+            self._spreads = array("d")
+        self._settled_through = key
+        if verdict.spread is not None:
+            self._spreads.append(verdict.spread)
+            del self._spreads[:-SPREADS_KEPT]
+        for rank, slowness in verdict.slow.items():
+            known = self._slow.get((attempt, rank))
+            if known is None:
+                known = self._slow[attempt, rank] = SlowWindows(array("q"), array("d"), bytearray())
+            known.windows.append(window)
+            known.ratios.append(slowness.ratio)
+            known.waits.append(slowness.cause == "data_wait")
+            self._slow_count += 1
+
+    def _drop_slow(self) -> None:
+        """Let go of the older half of what is longest."""
+        key = max(self._slow, key=lambda each: (len(self._slow[each].windows), each))
+        half = (len(self._slow[key].windows) + 1) // 2
+        for column in self._slow[key]:
+            del column[:half]
+        self._slow_count -= half
+        if not self._slow[key].windows:
+            del self._slow[key]
 
 
 def pace_of(times: StepSeconds, wait_s: float) -> Pace:
@@ -339,18 +404,18 @@ def spread_of(steps: Iterable[float]) -> float | None:
 
 
 def episodes(
-    verdicts: Mapping[WindowKey, Verdict], latest: WindowKey, rules: StragglerRules
+    slow: Mapping[tuple[int, int], Sequence[tuple[int, Slowness]]], latest: WindowKey, rules: StragglerRules
 ) -> Iterator[Straggler]:
-    """Stragglers from the verdicts of single windows; one window between slow ones is passed over."""
-    slow: dict[tuple[int, int], list[int]] = {}
-    for (attempt, window), verdict in sorted(verdicts.items(), key=lambda item: item[0]):
-        for rank in verdict.slow:
-            slow.setdefault((attempt, rank), []).append(window)
-    for (attempt, rank), windows in sorted(slow.items()):
-        for run in _runs(windows, step=2):
+    """Stragglers from the windows in which ranks were slow, by attempt and rank.
+
+    One window between slow ones is passed over.
+    """
+    for (attempt, rank), of_rank in sorted(slow.items()):
+        told = dict(of_rank)
+        for run in _runs(list(told), step=2):
             if max(map(len, _runs(run, step=1))) < rules.windows:
                 continue
-            found = [verdicts[attempt, window].slow[rank] for window in run]
+            found = [told[window] for window in run]
             causes = [each.cause for each in found]
             yield Straggler(
                 attempt=attempt,

@@ -1,0 +1,180 @@
+"""How much memory does a live job take in the exporter, and what is it made of?
+
+Folds jobs of 8 ranks with 10 attempts, a week old, whose leader reports every 5 s (others once a
+minute) and which save every 5 minutes, as segments come: by minutes, the ranks in turn. Prints
+what grew by `tracemalloc`, a job, and for one job the bytes of each part of its state.
+
+    python benchmarks/exporter/memory.py --jobs 2 --days 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import sys
+import time
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from types import FunctionType, ModuleType
+
+from ett_core import events as ev
+from ett_core.accounting import JobFold
+from ett_core.details import JobDetails
+from ett_core.events import AnyEvent
+
+BEGIN = 1_764_000_000.0
+MINUTE_S = 60.0
+REPORT_S = 5.0
+SAVE_S = 300.0
+RANKS = 8
+KEPT = (type, ModuleType, FunctionType)
+
+
+class Told:
+    """Writes the events of one job down, minute by minute."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        self.source = random.Random(job_id)
+        self.seqs: dict[str, int] = {}
+        self.step = 0
+
+    def event(self, kind: type[AnyEvent], attempt: int, rank: int, at: float, **fields: object) -> AnyEvent:
+        """The next event of a rank, as it comes over the wire: nothing is shared with others."""
+        writer = f"{self.job_id}-{attempt}-{rank}"
+        seq = self.seqs[writer] = self.seqs.get(writer, -1) + 1
+        about = {"writer": writer, "seq": seq, "attempt": attempt, "rank": rank, "node": f"node-{rank}"}
+        return ev.decode(ev.encode(kind(job_id=self.job_id, time=at, **about, **fields)))
+
+    def minutes(self, attempts: int, days: float) -> Iterator[list[AnyEvent]]:
+        """What arrives minute by minute."""
+        length_s = days * 86_400.0 / attempts
+        for attempt in range(attempts):
+            begin = BEGIN + attempt * length_s
+            yield self._start(attempt, begin)
+            for minute in range(2, int(length_s / MINUTE_S)):
+                yield self._minute(attempt, begin + minute * MINUTE_S)
+            if attempt + 1 < attempts:
+                yield [self.event(ev.Failure, attempt, 3, begin + length_s - 30, exception="CUDA error")]
+
+    def _start(self, attempt: int, at: float) -> list[AnyEvent]:
+        started = []
+        for rank in range(RANKS):
+            say = {"attempt": attempt, "rank": rank}
+            started += [
+                self.event(
+                    ev.AttemptStart, at=at, world_size=RANKS, accelerators=RANKS, labels={"team": "t"}, **say
+                ),
+                self.event(ev.PhaseBegin, at=at + 2, phase="model_init", **say),
+                self.event(ev.PhaseEnd, at=at + 20, phase="model_init", **say),
+                self.event(ev.PhaseBegin, at=at + 20, phase="checkpoint_load", **say),
+                self.event(ev.PhaseEnd, at=at + 40, phase="checkpoint_load", resumed_step=self.step, **say),
+                self.event(ev.FirstBatch, at=at + 60, step=self.step, **say),
+            ]
+        return started
+
+    def _minute(self, attempt: int, at: float) -> list[AnyEvent]:
+        told: list[AnyEvent] = []
+        every = int(MINUTE_S / REPORT_S)
+        for part in range(every):
+            self.step += 10
+            moment = at + part * REPORT_S + self.source.random() * 0.5
+            told.append(self._report(attempt, 0, moment, 10))
+        if at % SAVE_S < MINUTE_S:
+            told += self._save(attempt, moment + 0.2)
+        for rank in range(1, RANKS):
+            told.append(self._report(attempt, rank, moment + self.source.random() * 0.1, 10 * every))
+        return told
+
+    def _report(self, attempt: int, rank: int, at: float, steps: int) -> AnyEvent:
+        longest = 0.45 + self.source.random() * 0.1
+        timed = ev.StepSeconds(count=steps, sum=steps * 0.45, max=longest, buckets={151: steps - 1, 153: 1})
+        waited = self.source.random() * 0.2
+        return self.event(
+            ev.Progress,
+            attempt,
+            rank,
+            at,
+            step=self.step,
+            steps=steps,
+            samples=64.0 * steps,
+            data_wait_s=waited,
+            step_seconds=timed,
+        )
+
+    def _save(self, attempt: int, at: float) -> list[AnyEvent]:
+        return [
+            self.event(ev.PhaseBegin, attempt, 0, at, phase="checkpoint"),
+            self.event(ev.PhaseEnd, attempt, 0, at + 1, phase="checkpoint"),
+            self.event(ev.Checkpoint, attempt, 0, at + 1, step=self.step, mode="async", blocking_s=1.0),
+            self.event(
+                ev.CheckpointDurable, attempt, 0, at + 3, step=self.step, mode="async", bytes=10**9
+            ),
+        ]
+
+
+def size_of(*roots: object, without: Iterable[object] = ()) -> int:
+    """Bytes of objects and of all that they refer to, each once."""
+    seen = {id(each) for each in without}
+    total, left = 0, list(roots)
+    while left:
+        found = left.pop()
+        if id(found) in seen or isinstance(found, KEPT):
+            continue
+        seen.add(id(found))
+        total += sys.getsizeof(found)
+        left += gc.get_referents(found)
+    return total
+
+
+def parts_of(fold: JobFold, details: JobDetails) -> dict[str, int]:
+    """Bytes by part of the state of one job."""
+    found = {f"fold.{name}": size_of(value) for name, value in vars(fold).items()}
+    found |= {f"details.{name}": size_of(value) for name, value in vars(details).items()}
+    return {name: size for name, size in sorted(found.items(), key=lambda item: -item[1]) if size > 500}
+
+
+def folded(job_id: str, attempts: int, days: float) -> tuple[JobFold, JobDetails, int, float]:
+    """A job with its number of events, and the processor seconds that it took to take them in."""
+    fold, details = JobFold(job_id, history=tuple), JobDetails()
+    count, spent_s = 0, 0.0
+    for minute in Told(job_id).minutes(attempts, days):
+        began_s = time.process_time()
+        fold.add(minute)
+        details.add(minute)
+        spent_s += time.process_time() - began_s
+        count += len(minute)
+        now = minute[-1].time
+        if count % 997 < len(minute):
+            fold.account(now)
+    fold.account(now)
+    return fold, details, count, spent_s
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--days", type=float, default=7.0)
+    parser.add_argument("--attempts", type=int, default=10)
+    parser.add_argument("--parts", action="store_true", help="also print the parts of one job")
+    chosen = parser.parse_args()
+    folded("warm-up", 2, 0.02)
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    jobs = [folded(f"job-{n}", chosen.attempts, chosen.days) for n in range(chosen.jobs)]
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    fold, details, count, _ = jobs[0]
+    print("| attempts | days | events | memory a job, kB |\n|---|---|---|---|")
+    print(f"| {chosen.attempts} | {chosen.days:g} | {count:,} | {grown / len(jobs) / 1e3:.1f} |")
+    if chosen.parts:
+        for name, size in parts_of(fold, details).items():
+            print(f"    {name:<28} {size / 1e3:9.1f} kB")
+
+
+if __name__ == "__main__":
+    main()
