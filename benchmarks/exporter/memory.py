@@ -22,6 +22,7 @@ from ett_core import events as ev
 from ett_core.accounting import JobFold
 from ett_core.details import JobDetails
 from ett_core.events import AnyEvent
+from ett_exporter.archive import FileArchive
 
 BEGIN = 1_764_000_000.0
 MINUTE_S = 60.0
@@ -36,7 +37,7 @@ class Told:
 
     def __init__(self, job_id: str) -> None:
         self.job_id = job_id
-        self.source = random.Random(job_id)
+        self.source = random.Random(job_id)  # noqa: S311 - a story, no secret
         self.seqs: dict[str, int] = {}
         self.step = 0
 
@@ -108,9 +109,7 @@ class Told:
             self.event(ev.PhaseBegin, attempt, 0, at, phase="checkpoint"),
             self.event(ev.PhaseEnd, attempt, 0, at + 1, phase="checkpoint"),
             self.event(ev.Checkpoint, attempt, 0, at + 1, step=self.step, mode="async", blocking_s=1.0),
-            self.event(
-                ev.CheckpointDurable, attempt, 0, at + 3, step=self.step, mode="async", bytes=10**9
-            ),
+            self.event(ev.CheckpointDurable, attempt, 0, at + 3, step=self.step, mode="async", bytes=10**9),
         ]
 
 
@@ -135,9 +134,11 @@ def parts_of(fold: JobFold, details: JobDetails) -> dict[str, int]:
     return {name: size for name, size in sorted(found.items(), key=lambda item: -item[1]) if size > 500}
 
 
-def folded(job_id: str, attempts: int, days: float) -> tuple[JobFold, JobDetails, int, float]:
+def folded(
+    job_id: str, attempts: int, days: float, archive: FileArchive
+) -> tuple[JobFold, JobDetails, int, float]:
     """A job with its number of events, and the processor seconds that it took to take them in."""
-    fold, details = JobFold(job_id, history=tuple), JobDetails()
+    fold, details = JobFold(job_id, history=tuple, archive=archive), JobDetails()
     count, spent_s = 0, 0.0
     for minute in Told(job_id).minutes(attempts, days):
         began_s = time.process_time()
@@ -160,17 +161,21 @@ def main() -> None:
     parser.add_argument("--attempts", type=int, default=10)
     parser.add_argument("--parts", action="store_true", help="also print the parts of one job")
     chosen = parser.parse_args()
-    folded("warm-up", 2, 0.02)
+    archive = FileArchive()
+    folded("warm-up", 2, 0.02, archive)
+    on_disk = archive.bytes_used
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    jobs = [folded(f"job-{n}", chosen.attempts, chosen.days) for n in range(chosen.jobs)]
+    jobs = [folded(f"job-{n}", chosen.attempts, chosen.days, archive) for n in range(chosen.jobs)]
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     fold, details, count, _ = jobs[0]
-    print("| attempts | days | events | memory a job, kB |\n|---|---|---|---|")
-    print(f"| {chosen.attempts} | {chosen.days:g} | {count:,} | {grown / len(jobs) / 1e3:.1f} |")
+    on_disk = archive.bytes_used - on_disk
+    print("| attempts | days | events | memory a job, kB | on disk a job, kB |\n|---|---|---|---|---|")
+    a_job = f"{grown / len(jobs) / 1e3:.1f} | {on_disk / len(jobs) / 1e3:.1f}"
+    print(f"| {chosen.attempts} | {chosen.days:g} | {count:,} | {a_job} |")
     if chosen.parts:
         for name, size in parts_of(fold, details).items():
             print(f"    {name:<28} {size / 1e3:9.1f} kB")

@@ -16,7 +16,7 @@ from ett_core.shelf import Shelf
 CHECKPOINTS_SHOWN = 200
 CHECKPOINTS_KEPT = CHECKPOINTS_SHOWN
 """Checkpoints that reports are still joined to; reports of older ones are no longer taken in."""
-CHECKPOINTS_AT_HAND = 32
+CHECKPOINTS_AT_HAND = 16
 """Of these the latest, to which nearly all reports are joined; the others lie packed."""
 
 T = TypeVar("T")

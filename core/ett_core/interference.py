@@ -29,7 +29,7 @@ from msgspec.structs import asdict, replace
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
 from ett_core.shelf import Shelf
 
-REPORTS_KEPT = 256
+REPORTS_KEPT = 128
 """Reports kept of one job; older saves keep their figures, computed before their reports went."""
 SAVES_KEPT = 100
 NEAR_REPORTS = 20

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
+from types import MappingProxyType
 
 
 class Sequences:
@@ -71,3 +73,44 @@ class Sequences:
     def ranges(self) -> list[tuple[int, int]]:
         """The ranges, both ends included, in order."""
         return list(zip(self._first, self._last, strict=True))
+
+
+class WriterSequences:
+    """The numbers of many writers; those of a writer that counts from 0 without a gap are one integer.
+
+    >>> seen = WriterSequences()
+    >>> [seen.add("w", n) for n in (0, 1, 3, 1, 2)], seen.texts()
+    ([True, True, True, False, True], {'w': '0-3'})
+    """
+
+    __slots__ = ("_held",)
+
+    def __init__(self, texts: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._held: dict[str, int | Sequences] = {}
+        for writer, text in texts.items():
+            self._held[writer] = _smallest(Sequences.parse(text))
+
+    def add(self, writer: str, number: int) -> bool:
+        """Take in a number of a writer; False if it was there."""
+        held = self._held.get(writer, -1)
+        if type(held) is int:
+            if number == held + 1:
+                self._held[writer] = number
+                return True
+            if number <= held:
+                return False
+            held = self._held[writer] = Sequences.parse(f"0-{held}" if held >= 0 else "")
+        assert isinstance(held, Sequences)  # noqa: S101 - whatever is no integer
+        return held.add(number)
+
+    def texts(self) -> dict[str, str]:
+        """The text form of each writer's numbers."""
+        return {
+            writer: (f"0-{held}" if held else "0") if isinstance(held, int) else str(held)
+            for writer, held in self._held.items()
+        }
+
+
+def _smallest(sequences: Sequences) -> int | Sequences:
+    ranges = sequences.ranges()
+    return ranges[0][1] if len(ranges) == 1 and ranges[0][0] == 0 else sequences

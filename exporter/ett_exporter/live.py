@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
+from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.checkpoint_log import CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
 from ett_core.details import CacheTotals, EvidenceLine, JobDetails, StepTimes
@@ -113,11 +114,14 @@ class Past(Protocol):
 class LiveJob:
     """One job in memory; safe to use from any thread."""
 
-    def __init__(self, job_id: str, last_received_at: float, past: Past) -> None:
-        """Start with nothing folded."""
+    def __init__(
+        self, job_id: str, last_received_at: float, past: Past, archive: Archive = IN_MEMORY
+    ) -> None:
+        """Start with nothing folded; `archive` keeps what is rarely needed again."""
         self.job_id = job_id
         self.last_received_at = last_received_at
         self._past = past
+        self._archive = archive
         self._lock = threading.Lock()
         self._is_built = False
         self._is_retired = False
@@ -132,7 +136,7 @@ class LiveJob:
         """When it is worth asking again whether the job is over (Unix seconds)."""
         self._beyond: set[int] = set()
         """Segments that are folded although they lie beyond what was delivered of other replicas."""
-        self._fold = JobFold(job_id, history=past.events)
+        self._fold = JobFold(job_id, history=past.events, archive=archive)
         self._details = JobDetails()
         self.known_view: JobView | None = None
         """The view that was made last; events may have come since."""
@@ -212,10 +216,11 @@ class LiveJob:
         known = self._past.snapshot()
         if known is not None:
             try:
-                return *unpack(known.blob, self._past.events), known.place, known.beyond
+                return *unpack(known.blob, self._past.events, self._archive), known.place, known.beyond
             except ValueError as error:
                 _log.warning("job %s is folded anew: %s", self.job_id, error)
-        return JobFold(self.job_id, history=self._past.events), JobDetails(), FIRST, ()
+        fold = JobFold(self.job_id, history=self._past.events, archive=self._archive)
+        return fold, JobDetails(), FIRST, ()
 
     def snapshot(self) -> Snapshot | None:
         """The job as it is, to be kept; None where nothing is folded."""

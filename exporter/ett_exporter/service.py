@@ -16,6 +16,7 @@ from itertools import chain
 import msgspec
 
 from ett_core.events import AnyEvent
+from ett_exporter.archive import FileArchive
 from ett_exporter.changes import ChangeLog
 from ett_exporter.clocks import clock_event, is_noteworthy
 from ett_exporter.closed import LONGEST_WINDOW_S, ClosedJob, is_settled
@@ -88,6 +89,7 @@ class Service:
         self.settings = settings or Settings()
         self.store = store
         self.clock = clock
+        self._archive = FileArchive()
         self._jobs: dict[str, LiveJob | ClosedJob] = {}
         self._lock = threading.Lock()
         self._stats = IngestStats()
@@ -295,7 +297,7 @@ class Service:
         now = self.clock()
         if known.is_closed and known.end_time is not None and is_settled(known.end_time, now):
             return self._closed_job(known.job_id, known.last_received_at, known.end_time)
-        job = LiveJob(known.job_id, known.last_received_at, self._past(known.job_id))
+        job = LiveJob(known.job_id, known.last_received_at, self._past(known.job_id), self._archive)
         if known.is_closed and known.end_time is not None:
             job.closed_through, job.closed_end = known.closed_through, known.end_time
         return job
@@ -313,7 +315,8 @@ class Service:
         job = self._jobs.get(job_id)
         if isinstance(job, LiveJob):
             return job
-        live = LiveJob(job_id, job.last_received_at if job else last_received_at, self._past(job_id))
+        received_at = job.last_received_at if job else last_received_at
+        live = LiveJob(job_id, received_at, self._past(job_id), self._archive)
         if job is not None:
             live.closed_through, live.closed_end = job.last_received_at, job.end
         self._jobs[job_id] = live

@@ -15,6 +15,7 @@ from pathlib import Path
 import ett_core
 from ett_core import details as job_details
 from ett_core.accounting import JobFold, snapshot
+from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.job import History
 from ett_core.details import JobDetails
 
@@ -37,11 +38,12 @@ def pack(fold: JobFold, details: JobDetails) -> bytes:
     return len(first).to_bytes(LENGTH_BYTES, "big") + first + job_details.dump(details)
 
 
-def unpack(blob: bytes, history: History) -> tuple[JobFold, JobDetails]:
+def unpack(blob: bytes, history: History, archive: Archive = IN_MEMORY) -> tuple[JobFold, JobDetails]:
     """What `pack` was given; `history` gives every event of the job.
 
     Raises:
         ValueError: the blob is damaged.
     """
     end = LENGTH_BYTES + int.from_bytes(blob[:LENGTH_BYTES], "big")
-    return snapshot.load(blob[LENGTH_BYTES:end], history), job_details.load(blob[end:])
+    fold = snapshot.load(blob[LENGTH_BYTES:end], history, archive=archive)
+    return fold, job_details.load(blob[end:])

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from plausible import plausible
 
 from ett_core.accounting import JobFold, Settings, lane
-from ett_core.accounting.loop import Loop
 from ett_core.accounting.snapshot import MAGIC, dump, load, wrapped
-from ett_core.events import Progress
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
 LATER = (0, 30, 1000, 30_000)
@@ -133,12 +131,3 @@ def test_other_settings_are_refused(snapshot):
     """A fold made with other limits of the accounting is not carried on with these."""
     with pytest.raises(ValueError, match="settings"):
         load(snapshot, list, Settings(stall_after_s=7.0))
-
-
-def test_columns_of_different_lengths_are_refused():
-    """Columns of a loop that do not fit each other are no loop."""
-    report = Progress(job_id="j", writer="w", seq=0, attempt=0, rank=0, time=EPOCH, step=1, steps=1)
-    state = Loop(SHORT, 0, report).state()
-    assert Loop.of_state(SHORT, state).state() == state
-    with pytest.raises(ValueError, match="columns"):
-        Loop.of_state(SHORT, state._replace(columns=[bytes(8), *state.columns[1:]]))

@@ -9,10 +9,15 @@ are what its processes said after the end, and count for nothing but the teardow
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ett_core.accounting.account import nanoseconds
+from ett_core.accounting.archive import IN_MEMORY, Archive, Parcel
+from ett_core.accounting.durables import Durables
 from ett_core.accounting.loop import Loop, LoopMark, LoopState
 from ett_core.accounting.phases import MAIN, Phase
 from ett_core.accounting.rank import Rank, RankMark, RankState, begin_reported, begin_unreported
@@ -32,6 +37,7 @@ from ett_core.events import (
     Progress,
 )
 
+COMPRESSION_LEVEL = 2
 SUCCEEDED = "succeeded"
 BY_DECISION = ("cancelled", "timed_out")
 
@@ -49,7 +55,7 @@ class AttemptMark(NamedTuple):
     values: AttemptValues
     held_back: list[tuple[int, AnyEvent]]
     resumed: dict[int, int]
-    durable: dict[int, int]
+    durable: int
     loop: tuple[Loop, LoopMark] | None
     ranks: dict[int, tuple[Rank, RankMark]]
 
@@ -82,11 +88,32 @@ class AttemptState(NamedTuple):
     """An `Attempt` as a value."""
 
     values: AttemptValues
+    rest: bytes | AttemptRest
+    """What is rarely needed; packed where the attempt is at rest."""
+
+
+class AttemptRest(NamedTuple):
+    """What an `Attempt` holds beside its values, as a value."""
+
     held_back: list[tuple[int, AnyEvent]]
     resumed: dict[int, int]
-    durable: dict[int, int]
+    durable: list[tuple[int, int]]
     loop: LoopState | None
     ranks: dict[int, RankState]
+
+
+class Begun(NamedTuple):
+    """How an attempt began, and how far it came: the few answers that every account needs."""
+
+    loop_ns: int | None
+    critical: int | None
+    declared_step: int | None
+    last_step: int | None
+    """Of its last report, None while its leader has not reported."""
+    durable_step: int
+    """The highest durable step, -1 without one."""
+    durable_ns: int
+    """When the last step became durable."""
 
 
 class Attempt:
@@ -114,13 +141,38 @@ class Attempt:
         "_late_report_ns",
     )
 
-    def __init__(self, number: int, settings: Settings) -> None:
+    __slots__ = (
+        *_VALUES,
+        "_archive",
+        "_begun",
+        "_held_back",
+        "_is_away",
+        "_parcel",
+        "_parcel_of",
+        "_settings",
+        "durable",
+        "kept",
+        "loop",
+        "number",
+        "ranks",
+        "resumed",
+        "version",
+    )
+    _REST = ("_held_back", "resumed", "durable", "loop", "ranks")
+
+    def __init__(self, number: int, settings: Settings, archive: Archive = IN_MEMORY) -> None:
         self.number = number
         self.version = 0
         """Grows with every change; what was computed of an older version may be wrong."""
-        self.kept: tuple[Any, dict[str, int]] | None = None
-        """Totals computed of one version, for whoever asks again."""
+        self.kept: tuple[Any, Any] | None = None
+        """What was computed of one version in one place, for whoever asks again."""
         self._settings = settings
+        self._archive = archive
+        self._parcel: Parcel | None = None
+        """What was put away, as of a version."""
+        self._parcel_of = -1
+        self._is_away = False
+        self._begun: tuple[int, Begun] | None = None
         self.first_ns: int | None = None
         self.last_ns = 0
         self.start_ns: int | None = None
@@ -129,7 +181,7 @@ class Attempt:
         self.leader: int | None = None
         self.loop: Loop | None = None
         self.resumed: dict[int, int] = {}
-        self.durable: dict[int, int] = {}
+        self.durable = Durables()
         self.reached_step: int | None = None
         self.checkpoint_spoken_ns: int | None = None
         self.succeeded_ns: int | None = None
@@ -295,7 +347,7 @@ class Attempt:
         in_loop = [p for p in phases if loop_ns is not None and p.begin_ns >= loop_ns]
         if in_loop and self.loop is not None and rank.since_report is not None:
             self.loop = self.loop.claimed(in_loop)
-            rank.since_report.closed.extend(in_loop)
+            rank.claimed(in_loop)
 
     def _on_first_batch(self, at_ns: int, event: FirstBatch) -> None:
         if event.rank < 0:
@@ -322,7 +374,7 @@ class Attempt:
         """A report of a rank that does not lead, or leads from here on."""
         if self.leader is None or event.rank < self.leader:
             self.leader = event.rank
-            self.loop = Loop(self._settings, at_ns, event)
+            self.loop = Loop(self._settings, at_ns, event, self._archive)
             self.observed = True
         rank.reported(at_ns)
 
@@ -332,7 +384,7 @@ class Attempt:
 
     def _on_durable(self, at_ns: int, event: CheckpointDurable) -> None:
         self._checkpoint_spoken(at_ns)
-        self.durable.setdefault(event.step, at_ns)
+        self.durable.add(event.step, at_ns)
         if self.reached_step is None or event.step > self.reached_step:
             self.reached_step = event.step
 
@@ -362,6 +414,22 @@ class Attempt:
             return begin_unreported(self.ranks)
         return begin_reported(self.ranks, self.leader, self.loop.first_ns)
 
+    def begun(self) -> Begun:
+        """What is told of the way into the loop; asked between events, and kept until the next one."""
+        if self._begun is None or self._begun[0] != self.version:
+            loop_ns, critical = self.loop_begin()
+            last_step = None if self.loop is None else self.loop.step
+            durable = (self.durable.highest_step, self.durable.latest_ns)
+            self._begun = (self.version, Begun(loop_ns, critical, self.declared_step(), last_step, *durable))
+        return self._begun[1]
+
+    def highest_durable(self, by_ns: int, reached_step: int) -> int:
+        """The highest step durable by a moment that is not above another; 0 without one."""
+        begun = self.begun()
+        if by_ns >= begun.durable_ns and reached_step >= begun.durable_step:
+            return max(begun.durable_step, 0)
+        return self.durable.highest(by_ns, reached_step) or 0
+
     def follow_rank(self) -> int | None:
         """The rank whose main track the loop follows: the leader, else the lowest."""
         return self.leader if self.leader is not None else min(self.ranks, default=None)
@@ -389,7 +457,7 @@ class Attempt:
             self._values(),
             list(self._held_back),
             dict(self.resumed),
-            dict(self.durable),
+            len(self.durable),
             None if self.loop is None else (self.loop, self.loop.mark()),
             {number: (rank, rank.mark()) for number, rank in self.ranks.items()},
         )
@@ -400,7 +468,8 @@ class Attempt:
         for name, value in zip(self._VALUES, mark.values, strict=True):
             setattr(self, name, value)
         self._held_back = list(mark.held_back)
-        self.resumed, self.durable = dict(mark.resumed), dict(mark.durable)
+        self.resumed = dict(mark.resumed)
+        self.durable.cut(mark.durable)
         self.loop = None
         if mark.loop is not None:
             self.loop, loop_mark = mark.loop
@@ -416,25 +485,65 @@ class Attempt:
     def state(self) -> AttemptState:
         """The attempt as a value."""
         return AttemptState(
-            self._values(),
+            self._values(), self._parcel.read() if self._is_away and self._parcel else self._state_of_rest()
+        )
+
+    @classmethod
+    def of_state(
+        cls, number: int, settings: Settings, state: AttemptState, archive: Archive = IN_MEMORY
+    ) -> Attempt:
+        """The attempt that gave `state`."""
+        attempt = cls(number, settings, archive)
+        for name, value in zip(cls._VALUES, state.values, strict=True):
+            setattr(attempt, name, value)
+        if isinstance(state.rest, AttemptRest):
+            attempt._take_rest(state.rest)
+        else:
+            attempt._put_away(state.rest)
+            attempt._leave()
+        return attempt
+
+    # -- at rest -----------------------------------------------------------------------------
+
+    def rest(self) -> None:
+        """Put away what is rarely needed; whoever asks for any of it brings it all back."""
+        if self._is_away:
+            return
+        if self._parcel is None or self._parcel_of != self.version:
+            self.begun()
+            self._put_away(zlib.compress(_encoder.encode(self._state_of_rest()), COMPRESSION_LEVEL))
+        self._leave()
+
+    def _put_away(self, packed: bytes) -> None:
+        self._parcel, self._parcel_of = Parcel(self._archive, packed), self.version
+
+    def _leave(self) -> None:
+        self._is_away = True
+        for name in self._REST:
+            delattr(self, name)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of attributes that are put away
+        """Bring back what was put away."""
+        if name not in self._REST or self._parcel is None:
+            raise AttributeError(name)
+        self._is_away = False
+        self._take_rest(_decoder.decode(zlib.decompress(self._parcel.read())))
+        return getattr(self, name)
+
+    def _state_of_rest(self) -> AttemptRest:
+        return AttemptRest(
             list(self._held_back),
             dict(self.resumed),
-            dict(self.durable),
+            list(self.durable),
             None if self.loop is None else self.loop.state(),
             {number: rank.state() for number, rank in self.ranks.items()},
         )
 
-    @classmethod
-    def of_state(cls, number: int, settings: Settings, state: AttemptState) -> Attempt:
-        """The attempt that gave `state`."""
-        attempt = cls(number, settings)
-        for name, value in zip(cls._VALUES, state.values, strict=True):
-            setattr(attempt, name, value)
-        attempt._held_back = list(state.held_back)
-        attempt.resumed, attempt.durable = dict(state.resumed), dict(state.durable)
-        attempt.loop = None if state.loop is None else Loop.of_state(settings, state.loop)
-        attempt.ranks = {number: Rank.of_state(rank) for number, rank in state.ranks.items()}
-        return attempt
+    def _take_rest(self, rest: AttemptRest) -> None:
+        self._held_back = list(rest.held_back)
+        self.resumed, self.durable = dict(rest.resumed), Durables(rest.durable)
+        self.loop = None if rest.loop is None else Loop.of_state(self._settings, rest.loop, self._archive)
+        self.ranks = {number: Rank.of_state(rank) for number, rank in rest.ranks.items()}
 
 
 _FRAMING = frozenset({AttemptStart, AttemptEnd, Failure})
@@ -450,3 +559,6 @@ _HANDLERS: Mapping[type[Event], Callable[[Any, int, Any], None]] = {
     Failure: Attempt._on_failure,  # noqa: SLF001
     AttemptEnd: Attempt._on_end,  # noqa: SLF001
 }
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(AttemptRest)

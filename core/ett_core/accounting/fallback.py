@@ -26,7 +26,7 @@ class Position(NamedTuple):
 
 def fallbacks(spans: Sequence[Span]) -> tuple[list[Fallback | None], list[Position]]:
     """For each attempt its fallback (None where it did not fail) and its position in steps."""
-    declared = [span.attempt.declared_step() for span in spans]
+    declared = [span.attempt.begun().declared_step for span in spans]
     said_next = _said_by_next(spans, declared)
     spoken = min(
         (s.attempt.checkpoint_spoken_ns for s in spans if s.attempt.checkpoint_spoken_ns is not None),
@@ -55,7 +55,7 @@ def _said_by_next(spans: Sequence[Span], declared: Sequence[int | None]) -> list
     """The step that the next attempt says it continues from, up to the first that trained."""
     said: list[int | None] = [None] * len(spans)
     for index in range(len(spans) - 2, -1, -1):
-        trained = spans[index + 1].attempt.loop is not None
+        trained = spans[index + 1].attempt.begun().last_step is not None
         own = declared[index + 1]
         said[index] = own if own is not None or trained else said[index + 1]
     return said
@@ -71,15 +71,7 @@ def _highest(*steps: int | None) -> int | None:
 
 def highest_durable(spans: Sequence[Span], by_ns: int, reached_step: int) -> int:
     """The highest step durable by a moment that had been reached; 0 where there is none."""
-    return max(
-        (
-            step
-            for span in spans
-            for step, at_ns in span.attempt.durable.items()
-            if at_ns <= by_ns and step <= reached_step
-        ),
-        default=0,
-    )
+    return max((span.attempt.highest_durable(by_ns, reached_step) for span in spans), default=0)
 
 
 def thresholds(found: Sequence[Fallback | None]) -> list[int | None]:

@@ -12,14 +12,17 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
+from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.lane import Lane, LaneState
 from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
 from ett_core.accounting.report import Chain, account_of
 from ett_core.accounting.settings import Settings
 from ett_core.events import AnyEvent, Clock, JobEnd, encode
-from ett_core.sequences import Sequences
+from ett_core.sequences import WriterSequences
 
 CLOCK_TOLERANCE_S = 2.0
+REST_EVERY = 256
+"""Events after which the fold looks for attempts to which nothing comes any more."""
 DEFAULTS = Settings()
 History = Callable[[], Iterable[AnyEvent]]
 """Gives every event of the job that was ever added, in any order, repeats allowed."""
@@ -41,19 +44,29 @@ class FoldState(NamedTuple):
 class JobFold:
     """The streaming fold of one job."""
 
-    def __init__(self, job_id: str, *, settings: Settings = DEFAULTS, history: History | None = None) -> None:
+    def __init__(
+        self,
+        job_id: str,
+        *,
+        settings: Settings = DEFAULTS,
+        history: History | None = None,
+        archive: Archive = IN_MEMORY,
+    ) -> None:
         """Start with no events.
 
         Args:
             job_id: the job whose events will be added.
             settings: limits of the accounting.
             history: where all events can be read again; None keeps them in memory.
+            archive: keeps what is rarely needed again.
         """
         self.job_id = job_id
         self._settings = settings
+        self._archive = archive
+        self._until_rest = REST_EVERY
         self._kept: list[AnyEvent] | None = [] if history is None else None
         self._history: History = history if history is not None else self._from_memory
-        self._sequences: dict[str, Sequences] = {}
+        self._sequences = WriterSequences()
         self._lanes: dict[int, Lane] = {}
         self._job_ends: list[JobEnded] = []
         self._clocks: dict[str, Clock] = {}
@@ -65,7 +78,7 @@ class JobFold:
         return FoldState(
             self.job_id,
             asdict(self._settings),
-            {writer: str(held) for writer, held in self._sequences.items()},
+            self._sequences.texts(),
             [lane.state() for lane in self._lanes.values()],
             list(self._job_ends),
             list(self._clocks.values()),
@@ -74,7 +87,9 @@ class JobFold:
         )
 
     @classmethod
-    def of_state(cls, state: FoldState, *, settings: Settings, history: History) -> JobFold:
+    def of_state(
+        cls, state: FoldState, *, settings: Settings, history: History, archive: Archive = IN_MEMORY
+    ) -> JobFold:
         """The fold that gave `state`; `history` holds every event that it was given.
 
         Raises:
@@ -82,9 +97,9 @@ class JobFold:
         """
         if state.limits != asdict(settings):
             raise ValueError("a fold was kept with other settings of the accounting")
-        fold = cls(state.job_id, settings=settings, history=history)
-        fold._sequences = {writer: Sequences.parse(held) for writer, held in state.sequences.items()}
-        fold._lanes = {lane.number: Lane.of_state(settings, lane) for lane in state.lanes}
+        fold = cls(state.job_id, settings=settings, history=history, archive=archive)
+        fold._sequences = WriterSequences(state.sequences)
+        fold._lanes = {lane.number: Lane.of_state(settings, lane, archive) for lane in state.lanes}
         fold._job_ends, fold._conflict = list(state.job_ends), state.conflict
         fold._clocks = {clock.of_writer: clock for clock in state.clocks}
         fold._offsets = dict(state.offsets)
@@ -100,28 +115,40 @@ class JobFold:
         Raises:
             ValueError: an event is of another job.
         """
-        sequences, lanes, offsets = self._sequences, self._lanes, self._offsets
+        is_new, lanes, offsets = self._sequences.add, self._lanes, self._offsets
+        events = events if isinstance(events, list) else list(events)
         for event in events:
             if event.job_id != self.job_id:
                 raise ValueError(f"event of job {event.job_id!r} added to job {self.job_id!r}")
-            known = sequences.get(event.writer)
-            if known is None:
-                known = sequences[event.writer] = Sequences()
-            if known.add(event.seq):
+            if is_new(event.writer, event.seq):
                 if self._kept is not None:
                     self._kept.append(event)
                 kind = type(event)
                 if kind is Clock or kind is JobEnd:
                     self._add_about_job(event)
                     continue
-                lane = lanes.get(event.attempt)
-                if lane is None:
-                    lane = lanes[event.attempt] = Lane(event.attempt, self._settings)
+                lane = lanes.get(event.attempt) or self._new_lane(event.attempt)
                 lane.add(round(event.time * NS) - offsets.get(event.writer, 0), event)
             elif self._conflict or not self._is_repeat(event):
                 if self._kept is not None:
                     self._kept.append(event)
                 self._conflict = True
+        self._until_rest -= len(events)
+        if self._until_rest <= 0:
+            self._rest()
+
+    def _new_lane(self, attempt: int) -> Lane:
+        lane = self._lanes[attempt] = Lane(attempt, self._settings, self._archive)
+        return lane
+
+    def _rest(self) -> None:
+        """Put away what belongs to earlier attempts; what is asked for comes back, and goes here again."""
+        self._until_rest = REST_EVERY
+        latest_ns = max((lane.newest_ns for lane in self._lanes.values()), default=0)
+        last = max(self._lanes, default=0)
+        for number, lane in self._lanes.items():
+            if number != last:
+                lane.rest(latest_ns)
 
     def _is_repeat(self, event: AnyEvent) -> bool:
         """Whether a known key came with a content that is known to be the same."""
@@ -167,7 +194,7 @@ class JobFold:
         placed: dict[int, list[tuple[int, AnyEvent]]] = {number: [] for number in lanes}
         for event in events:
             if event.attempt in placed and not isinstance(event, (Clock, JobEnd)):
-                self._sequences.setdefault(event.writer, Sequences()).add(event.seq)
+                self._sequences.add(event.writer, event.seq)
                 placed[event.attempt].append((self._place(event), event))
         for number, members in placed.items():
             lanes[number].refold(members)
@@ -184,7 +211,7 @@ class JobFold:
             if isinstance(event, JobEnd):
                 self._add_about_job(event)
             elif not isinstance(event, Clock) and event.attempt not in self._lanes:
-                self._lanes[event.attempt] = Lane(event.attempt, self._settings)
+                self._lanes[event.attempt] = Lane(event.attempt, self._settings, self._archive)
         self._refold(self._lanes, events)
 
     def _layout(self, now: float) -> Layout | None:

@@ -2,24 +2,31 @@
 
 Events usually come in order and are folded at once. One that comes late takes the fold back to
 the nearest mark before its place and folds again from there; marks reach back for the late
-window. What comes later still is folded again from the history of the job. A restart that
+window. What comes later still is folded again from the history of the job. Events that are
+folded are held packed; a lane to which nothing came for longer than the late window is at rest:
+it holds no events, and its attempts put away what they rarely need. A restart that
 forgot to count its attempt shows as a second writer of the lowest rank; the lane then holds two
 attempts, divided at that writer's first event.
 """
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from ett_core.accounting.account import nanoseconds
+from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.attempt import Attempt, AttemptMark, AttemptState
 from ett_core.accounting.settings import Settings
 from ett_core.events import AnyEvent
 
-MARK_EVERY = 64
-TRIM_AT = 4096
+MARK_EVERY = 24
+TRIM_AT = 64
+"""Events held before the lane looks for those that it can let go; more after it kept more."""
 
 
 Key: TypeAlias = tuple[int, int, str, int]
@@ -45,18 +52,25 @@ class LaneState(NamedTuple):
     cuts: dict[int, int | None]
     splits: list[int]
     dropped: int
+    dropped_through: Key | None
+    at_rest: bool
     parts: list[AttemptState]
-    events: list[tuple[int, AnyEvent]]
+    keys: list[Key]
+    events: list[bytes]
 
 
 class Lane:
     """One attempt number: its order, its marks and the attempts found in it."""
 
-    def __init__(self, number: int, settings: Settings) -> None:
+    def __init__(self, number: int, settings: Settings, archive: Archive = IN_MEMORY) -> None:
         self.number = number
         self._settings = settings
+        self._archive = archive
         self._window_ns = nanoseconds(settings.late_window_s)
         self._presence: dict[tuple[int, str], list[int]] = {}
+        """First and last event of each writer of each rank."""
+        self._packed_presence = b""
+        """The same while the lane is at rest."""
         self._divided = False
         self._cuts: dict[int, int | None] = {}
         self._reset()
@@ -66,8 +80,12 @@ class Lane:
         """Whether the lane must be folded again from the history."""
         self.parts: list[Attempt] = []
         self._keys: list[Key] = []
-        self._events: list[AnyEvent] = []
+        self._events: list[AnyEvent | bytes] = []
+        """The events of the keys; packed where they are folded."""
         self._dropped = 0
+        self._dropped_through: Key | None = None
+        self.is_at_rest = False
+        self._touched = True
         self._consumed = 0
         self._trim_at = TRIM_AT
         self._marks: list[_Mark] = [_Mark(0, 0, None)]
@@ -75,17 +93,20 @@ class Lane:
 
     def add(self, at_ns: int, event: AnyEvent) -> None:
         """Put an event in its place and fold it if that is the end."""
-        key = (at_ns, event.rank, event.writer, event.seq)
+        key = (at_ns, event.rank, sys.intern(event.writer), event.seq)
         self._note_presence(at_ns, event)
         if self.stale:
             return
         keys = self._keys
+        self._touched = True
+        if self._dropped_through is not None and key < self._dropped_through:
+            self.stale = True
+            return
+        if self.is_at_rest:
+            self._wake()
         if not keys or key > keys[-1]:
             keys.append(key)
             self._events.append(event)
-        elif self._dropped and key < keys[0]:
-            self.stale = True
-            return
         else:
             place = bisect_left(keys, key)
             keys.insert(place, key)
@@ -96,6 +117,8 @@ class Lane:
             self._trim()
 
     def _note_presence(self, at_ns: int, event: AnyEvent) -> None:
+        if self._packed_presence:
+            self._unpack_presence()
         seen = self._presence.get((event.rank, event.writer))
         if seen is None:
             self._presence[event.rank, event.writer] = [at_ns, at_ns]
@@ -105,10 +128,20 @@ class Lane:
         elif at_ns < seen[0]:
             seen[0] = at_ns
 
+    def _unpack_presence(self) -> None:
+        for rank, writer, first, last in _presence_decoder.decode(self._packed_presence):
+            self._presence[rank, writer] = [first, last]
+        self._packed_presence = b""
+
+    def _told_presence(self) -> list[tuple[int, str, int, int]]:
+        if self._packed_presence:
+            return _presence_decoder.decode(self._packed_presence)
+        return [(rank, writer, seen[0], seen[1]) for (rank, writer), seen in self._presence.items()]
+
     def _writers(self) -> dict[int, list[tuple[int, int]]]:
         """By rank, the first and last event of each of its writers, in the order of the first."""
         found: dict[int, list[tuple[int, int]]] = {}
-        for (rank, _), (first, last) in self._presence.items():
+        for rank, _, first, last in self._told_presence():
             found.setdefault(rank, []).append((first, last))
         return {rank: sorted(writers) for rank, writers in found.items()}
 
@@ -118,12 +151,12 @@ class Lane:
 
     def has_writer(self, writer: str) -> bool:
         """Whether a writer sent events of this attempt."""
-        return any(name == writer for _, name in self._presence)
+        return any(row[1] == writer for row in self._told_presence())
 
     def holds(self, at_ns: int, event: AnyEvent) -> bool:
         """Whether this very event is among those still held in order."""
         place = bisect_left(self._keys, (at_ns, event.rank, event.writer, event.seq))
-        return place < len(self._events) and self._events[place] == event
+        return place < len(self._events) and _plain(self._events[place]) == event
 
     def settle(self) -> None:
         """Fold everything that is in place."""
@@ -137,20 +170,29 @@ class Lane:
         due = self._marks[-1].consumed + MARK_EVERY
         plain = not self._splits and not self._cuts
         if plain and not self.parts and self._keys:
-            self.parts.append(Attempt(self.number, self._settings))
+            self.parts.append(self._attempt())
         consume = self.parts[0].consume if plain and self.parts else self._consume
-        for key, event in zip(self._keys[first:], self._events[first:], strict=True):
-            consume(key[0], event)
+        keys, events = self._keys, self._events
+        for place in range(first, len(keys)):
+            event = events[place]
+            if isinstance(event, bytes):
+                event = _decoder.decode(event)
+            else:
+                events[place] = _encoder.encode(event)
+            consume(keys[place][0], event)
             self._consumed += 1
             if self._consumed >= due:
                 last = self.parts[-1]
                 self._marks.append(_Mark(self._consumed, len(self.parts), last.mark()))
-                due = self._consumed + MARK_EVERY + 4 * len(last.ranks)
+                due = self._consumed + MARK_EVERY + 2 * len(last.ranks)
+
+    def _attempt(self) -> Attempt:
+        return Attempt(self.number, self._settings, self._archive)
 
     def _consume(self, at_ns: int, event: AnyEvent) -> None:
         part = bisect_right(self._splits, at_ns) if self._splits else 0
         while len(self.parts) <= part:
-            self.parts.append(Attempt(self.number, self._settings))
+            self.parts.append(self._attempt())
         cut_ns = self._cuts.get(part)
         if cut_ns is None or at_ns <= cut_ns:
             self.parts[part].consume(at_ns, event)
@@ -169,7 +211,7 @@ class Lane:
         moment = min(at for at in (before, at_ns) if at is not None)
         if part >= len(self.parts) or self.parts[part].last_ns <= moment:
             return False
-        if self._dropped and moment < self._keys[0][0]:
+        if self._dropped_through is not None and moment <= self._dropped_through[0]:
             self.stale = True
         else:
             self._rewind(self._dropped + bisect_left(self._keys, (moment, -1, "", -1)))
@@ -182,7 +224,7 @@ class Lane:
             return
         changed = min(set(splits) ^ set(self._splits))
         place = bisect_left(self._keys, (changed, -1, "", -1))
-        if place == 0 and self._dropped:
+        if self._dropped_through is not None and changed <= self._dropped_through[0]:
             self.stale = True
             return
         self._splits = splits
@@ -202,47 +244,113 @@ class Lane:
 
     def _trim(self) -> None:
         """Let go of events before the late window, and of the marks that they needed."""
+        if not self._keys:
+            return
         horizon = (self._keys[-1][0] - self._window_ns, -1, "", -1)
         settled = self._dropped + bisect_left(self._keys, horizon)
         keep = max((i for i, m in enumerate(self._marks) if m.consumed <= settled), default=0)
-        drop = self._marks[keep].consumed - self._dropped
-        del self._marks[:keep], self._keys[:drop], self._events[:drop]
-        self._dropped += drop
-        self._trim_at = max(TRIM_AT, 2 * len(self._keys))
+        self._let_go(self._marks[keep].consumed - self._dropped)
+        del self._marks[:keep]
+        self._trim_at = max(TRIM_AT, len(self._keys) + TRIM_AT // 2)
+        for mark in self._marks[:1]:
+            loop = None if mark.last is None else mark.last.loop
+            if loop is not None and loop[0] is self.parts[mark.parts - 1].loop:
+                loop[0].close(loop[1].rows)
+
+    def _let_go(self, count: int) -> None:
+        if count:
+            self._dropped_through = self._keys[count - 1]
+            self._dropped += count
+            del self._keys[:count], self._events[:count]
+
+    def rest(self, latest_ns: int) -> None:
+        """Put away what the lane holds, if nothing came since the last call, nor up to the late window."""
+        if self.stale or self._touched or self.newest_ns > latest_ns - self._window_ns:
+            self._touched = False
+            return
+        self.settle()
+        if self.stale:
+            return
+        self._let_go(len(self._keys))
+        self._marks = [_Mark(self._consumed, len(self.parts), None)]
+        self.is_at_rest = True
+        self._packed_presence = _encoder.encode(self._told_presence())
+        self._presence = {}
+        for part in self.parts:
+            part.rest()
+
+    @property
+    def newest_ns(self) -> int:
+        """When the last event happened, as far as they are in place; 0 without one."""
+        newest = self._keys[-1] if self._keys else self._dropped_through
+        return 0 if newest is None else newest[0]
+
+    def _wake(self) -> None:
+        """Go on after rest: the only mark is where the lane stands."""
+        self.is_at_rest = False
+        last = self.parts[-1].mark() if self.parts else None
+        self._marks = [_Mark(self._consumed, len(self.parts), last)]
 
     def state(self) -> LaneState:
         """The lane as a value; whatever is in place is folded before."""
         self.settle()
-        presence = [(rank, writer, seen[0], seen[1]) for (rank, writer), seen in self._presence.items()]
-        bare = LaneState(self.number, self.stale, presence, self._divided, dict(self._cuts), [], 0, [], [])
+        bare = LaneState(
+            self.number,
+            self.stale,
+            self._told_presence(),
+            self._divided,
+            dict(self._cuts),
+            splits=[],
+            dropped=0,
+            dropped_through=None,
+            at_rest=False,
+            parts=[],
+            keys=[],
+            events=[],
+        )
         if self.stale:
             return bare
         self._trim()
         self._rewind(self._dropped)
         parts = [part.state() for part in self.parts]
-        events = [(key[0], event) for key, event in zip(self._keys, self._events, strict=True)]
+        events = [event if isinstance(event, bytes) else _encoder.encode(event) for event in self._events]
         self.settle()
-        return bare._replace(splits=list(self._splits), dropped=self._dropped, parts=parts, events=events)
+        return bare._replace(
+            splits=list(self._splits),
+            dropped=self._dropped,
+            dropped_through=self._dropped_through,
+            at_rest=self.is_at_rest,
+            parts=parts,
+            keys=list(self._keys),
+            events=events,
+        )
 
     @classmethod
-    def of_state(cls, settings: Settings, state: LaneState) -> Lane:
-        """The lane that gave `state`."""
-        lane = cls(state.number, settings)
+    def of_state(cls, settings: Settings, state: LaneState, archive: Archive = IN_MEMORY) -> Lane:
+        """The lane that gave `state`.
+
+        Raises:
+            ValueError: it has not one event a key.
+        """
+        if len(state.keys) != len(state.events):
+            raise ValueError("a lane holds not one event a key")
+        lane = cls(state.number, settings, archive)
         lane._presence = {(rank, writer): [first, last] for rank, writer, first, last in state.presence}
         lane._divided, lane._cuts = state.divided, dict(state.cuts)
         lane.stale, lane._splits = state.stale, list(state.splits)
-        lane.parts = [Attempt.of_state(state.number, settings, part) for part in state.parts]
-        lane._keys = [(at, e.rank, e.writer, e.seq) for at, e in state.events]
-        lane._events = [event for _, event in state.events]
-        lane._dropped = lane._consumed = state.dropped
-        last = lane.parts[-1].mark() if lane.parts else None
+        lane.parts = [Attempt.of_state(state.number, settings, part, archive) for part in state.parts]
+        lane._keys, lane._events = list(state.keys), [*state.events]
+        lane._dropped, lane._dropped_through = state.dropped, state.dropped_through
+        lane._consumed = state.dropped
+        lane.is_at_rest, lane._touched = state.at_rest, not state.at_rest
+        last = lane.parts[-1].mark() if lane.parts and not state.at_rest else None
         lane._marks = [_Mark(state.dropped, len(lane.parts), last)]
         return lane
 
     def refold(self, placed: Iterable[tuple[int, AnyEvent]]) -> None:
         """Fold the lane anew from all its events, in any order, each once, with their times."""
         ordered = sorted(((at, e.rank, e.writer, e.seq), e) for at, e in placed)
-        self._presence = {}
+        self._presence, self._packed_presence = {}, b""
         self._reset()
         for key, event in ordered:
             self._note_presence(key[0], event)
@@ -250,6 +358,15 @@ class Lane:
         for key, event in ordered:
             self.add(key[0], event)
         self.settle()
+
+
+_encoder = msgspec.msgpack.Encoder()
+_presence_decoder = msgspec.msgpack.Decoder(list[tuple[int, str, int, int]])
+_decoder: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
+
+
+def _plain(event: AnyEvent | bytes) -> AnyEvent:
+    return _decoder.decode(event) if isinstance(event, bytes) else event
 
 
 def division_moments(writers: Mapping[int, Sequence[tuple[int, int]]]) -> list[int]:

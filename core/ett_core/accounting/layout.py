@@ -168,7 +168,8 @@ def _spans(attempts: Sequence[Attempt], starts: Sequence[int], ends: Sequence[_E
     after_failure = False
     for attempt, start_ns, end in zip(attempts, starts, ends, strict=True):
         end_ns = max(end.at_ns, start_ns)
-        loop_ns, critical = attempt.loop_begin()
+        begun = attempt.begun()
+        loop_ns, critical = begun.loop_ns, begun.critical
         if loop_ns is not None:
             loop_ns = max(loop_ns, start_ns) if loop_ns <= end_ns else None
         spans.append(

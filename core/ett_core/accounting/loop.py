@@ -2,27 +2,25 @@
 
 One row a report: the time up to it since the report before, less the phases in between, is
 shared out into data wait, stall and training. Rows are only ever appended, so a mark is a
-length and going back is a cut. Times and amounts are whole nanoseconds.
+length and going back is a cut; rows to which no mark leads back can be closed into blocks.
+Times and amounts are whole nanoseconds.
 """
 
 from __future__ import annotations
 
-import sys
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS
+from ett_core.accounting.archive import IN_MEMORY, Archive
+from ett_core.accounting.columns import BLOCK, Blocks, BlocksState, Columns
 from ett_core.accounting.phases import Phase
-from ett_core.accounting.rows import Piece, Row, as_wait_ns, claim, fill, pieces_between
+from ett_core.accounting.rows import Piece, Row, as_wait_ns, claim, pieces_between
 from ett_core.accounting.settings import Settings
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 from ett_core.events import Progress
-
-BLOCK = 1024
-_COLUMNS = ("_ends", "_lefts", "_waits", "_stalls", "_last", "_steps")
 
 
 class LoopMark(NamedTuple):
@@ -41,7 +39,7 @@ class LoopMark(NamedTuple):
 
 
 class LoopState(NamedTuple):
-    """A `Loop` as a value; `columns` hold 64-bit integers, lowest byte first."""
+    """A `Loop` as a value."""
 
     first_ns: int
     first: Progress
@@ -54,8 +52,8 @@ class LoopState(NamedTuple):
     wait_ns: int
     stall_ns: int
     phase_ns: dict[str, int]
-    columns: list[bytes]
-    phases: list[Piece]
+    blocks: BlocksState
+    rows: bytes
 
 
 class Loop:
@@ -65,7 +63,7 @@ class Loop:
     still be learnt from other ranks after it came.
     """
 
-    def __init__(self, settings: Settings, at_ns: int, first: Progress) -> None:
+    def __init__(self, settings: Settings, at_ns: int, first: Progress, archive: Archive = IN_MEMORY) -> None:
         self._settings = settings
         self.first_ns = at_ns
         self.first = first
@@ -76,15 +74,11 @@ class Loop:
         self.step = first.step
         self.training_ns = self.wait_ns = self.stall_ns = 0
         self.phase_ns: dict[str, int] = {}
-        self._ends = array("q")
-        self._lefts = array("q")
-        self._waits = array("q")
-        self._stalls = array("q")
-        self._last = array("q")
-        self._steps = array("q")
-        self._phases: list[Piece] = []
-        self._phase_ends = array("q")
-        self._blocks: list[tuple[int, int, int]] = []
+        self._blocks = Blocks(at_ns, archive)
+        self._rows = Columns()
+        """The rows after the blocks."""
+        self._phases_before = 0
+        """Pieces of phases in the blocks."""
 
     @property
     def stall_limit_ns(self) -> int:
@@ -108,12 +102,7 @@ class Loop:
         self.wait_ns += wait
         self.stall_ns += stall
         self.training_ns += left - wait - stall
-        self._ends.append(at_ns)
-        self._lefts.append(left)
-        self._waits.append(wait)
-        self._stalls.append(stall)
-        self._last.append(step)
-        self._steps.append(steps)
+        self._rows.append(at_ns, left, wait, stall, step, steps)
         self.prev_ns = at_ns
         self.step = step
 
@@ -123,16 +112,15 @@ class Loop:
         They began after the first report or in its interval and have just ended, with reports
         in between. The loop itself stays as it is, for marks that lead back to it.
         """
-        first = bisect_right(self._ends, min(phase.begin_ns for phase in phases))
+        first = self._place(min(phase.begin_ns for phase in phases), after=True)
         twin = self._upto(first)
-        for index in range(first, len(self._ends)):
-            row = self._row(index)
+        for end, row in self._from(first):
             pieces = row.pieces
             for phase in phases:
                 pieces = claim(pieces, phase)
             left = row.left_ns - twin._keep(pieces) + self._owned_ns(row)
             wait = min(row.wait_ns, left)
-            twin._append(self._ends[index], left, wait, min(row.stall_ns, left - wait), row.step, row.steps)
+            twin._append(end, left, wait, min(row.stall_ns, left - wait), row.step, row.steps)
         return twin
 
     @staticmethod
@@ -142,19 +130,63 @@ class Loop:
     def _upto(self, rows: int) -> Loop:
         """A copy that holds only the first rows."""
         twin = copy(self)
-        taken = self.totals(range(rows, len(self._ends)), None) if rows < len(self._ends) else {}
+        taken = self.totals(range(rows, self._count), None) if rows < self._count else {}
         twin.wait_ns -= taken.pop(DATA_WAIT, 0)
         twin.stall_ns -= taken.pop(STALLED, 0)
         twin.training_ns -= taken.pop(TRAINING, 0)
         twin.phase_ns = {c: amount - taken.get(c, 0) for c, amount in self.phase_ns.items()}
-        for name in _COLUMNS:
-            setattr(twin, name, getattr(self, name)[:rows])
-        begin_ns = twin._ends[-1] if rows else self.first_ns
-        kept = bisect_right(self._phase_ends, begin_ns)
-        twin._phases, twin._phase_ends = self._phases[:kept], self._phase_ends[:kept]
-        twin._blocks = self._blocks[: rows // BLOCK]
-        twin.prev_ns = begin_ns
+        block, open_rows = divmod(min(rows, self._blocks.rows), BLOCK)
+        twin._blocks = self._blocks.first(block)
+        if rows < self._blocks.rows:
+            source = self._blocks.columns(block)
+            twin._phases_before = self._phases_before - self._blocks.phases_from(block)
+        else:
+            source, open_rows = self._rows, rows - self._blocks.rows
+        twin._rows = source.part(0, open_rows, twin._blocks.end_ns)
+        twin.prev_ns = twin._rows.ends[-1] if open_rows else twin._blocks.end_ns
         return twin
+
+    @property
+    def _count(self) -> int:
+        """Reports after the first."""
+        return self._blocks.rows + len(self._rows)
+
+    def close(self, rows: int) -> None:
+        """Close those of the first rows that fill whole blocks; nothing will cut them again."""
+        while self._blocks.rows + BLOCK <= rows:
+            self._blocks.append(self._rows.part(0, BLOCK, self._blocks.end_ns))
+            self._rows = self._rows.part(BLOCK, len(self._rows), self._blocks.end_ns)
+            self._phases_before = self._blocks.phases_from(0)
+
+    def _place(self, at_ns: int, *, after: bool) -> int:
+        """The first report at (or, where `after`, beyond) a moment, after the first."""
+        place = self._blocks.place(at_ns, after=after)
+        if place < self._blocks.rows:
+            return place
+        search = bisect_right if after else bisect_left
+        return place + search(self._rows.ends, at_ns)
+
+    def _parts(self, rows: range) -> Iterator[tuple[Columns, int, int, int]]:
+        """The columns that hold some rows: which of theirs, and where the first of these begins."""
+        at = rows.start
+        while at < rows.stop:
+            block, first = divmod(at, BLOCK)
+            if at < self._blocks.rows:
+                columns, begin_ns = self._blocks.columns(block), self._blocks.begin_of(block)
+                last = min(rows.stop - block * BLOCK, BLOCK)
+            else:
+                columns, begin_ns = self._rows, self._blocks.end_ns
+                first, last = at - self._blocks.rows, rows.stop - self._blocks.rows
+            yield columns, first, last, columns.ends[first - 1] if first else begin_ns
+            at += last - first
+
+    def _from(self, first: int) -> Iterator[tuple[int, Row]]:
+        """The reports from one on, each with its end."""
+        for columns, begin, end, before_ns in self._parts(range(first, self._count)):
+            before = before_ns
+            for place in range(begin, end):
+                yield columns.ends[place], columns.row(place, before)
+                before = columns.ends[place]
 
     def _stall_ns(self, event: Progress) -> int:
         """Excess of the longest step of a report; also learns how long steps take."""
@@ -179,8 +211,7 @@ class Loop:
             length = piece.end_ns - piece.begin_ns
             owned += length
             self.phase_ns[piece.component] = self.phase_ns.get(piece.component, 0) + length
-            self._phases.append(piece)
-            self._phase_ends.append(piece.end_ns)
+            self._rows.keep(piece)
         return owned
 
     def first_row(self, loop_ns: int, phases: Sequence[Phase]) -> Row:
@@ -194,46 +225,39 @@ class Loop:
 
     def rows(self, begin_ns: int) -> Iterator[Row]:
         """The reports after the first that came after `begin_ns`."""
-        for index in range(bisect_right(self._ends, begin_ns), len(self._ends)):
-            yield self._row(index)
-
-    def _row(self, index: int) -> Row:
-        begin = self._ends[index - 1] if index else self.first_ns
-        end = self._ends[index]
-        first = bisect_right(self._phase_ends, begin)
-        last = bisect_right(self._phase_ends, end)
-        pieces = fill(begin, end, self._phases[first:last])
-        return Row(
-            pieces,
-            self._lefts[index],
-            self._waits[index],
-            self._stalls[index],
-            self._last[index],
-            self._steps[index],
-        )
+        return (row for _, row in self._from(self._place(begin_ns, after=True)))
 
     def whole_rows(self, begin_ns: int, end_ns: int) -> range:
         """Reports after the first whose intervals lie wholly between two moments."""
-        first = 0 if begin_ns <= self.first_ns else bisect_left(self._ends, begin_ns) + 1
-        return range(first, max(first, bisect_right(self._ends, end_ns)))
+        first = 0 if begin_ns <= self.first_ns else self._place(begin_ns, after=False) + 1
+        return range(first, max(first, self._place(end_ns, after=True)))
 
     def bounds(self, rows: range) -> tuple[int, int]:
         """Where the intervals of some consecutive reports begin and end."""
-        begin = self._ends[rows.start - 1] if rows.start else self.first_ns
-        return begin, self._ends[rows.stop - 1]
+        return self._end_of(rows.start - 1), self._end_of(rows.stop - 1)
+
+    def _end_of(self, row: int) -> int:
+        if row < 0:
+            return self.first_ns
+        if row >= self._blocks.rows:
+            return self._rows.ends[row - self._blocks.rows]
+        block, place = divmod(row, BLOCK)
+        return self._blocks.ends[block] if place == BLOCK - 1 else self._blocks.columns(block).ends[place]
 
     def totals(self, rows: range, fallback_step: int | None) -> dict[str, int]:
         """Nanoseconds by component in the intervals of some consecutive reports."""
-        part = slice(rows.start, rows.stop)
-        wait, stall = sum(self._waits[part]), sum(self._stalls[part])
-        lost = self.lost_ns(fallback_step, rows)
-        kept = sum(self._lefts[part]) - wait - stall - lost
-        totals = {DATA_WAIT: wait, STALLED: stall, TRAINING: kept, UNSAVED_TRAINING: lost}
-        begin, end = self.bounds(rows)
-        for place in range(bisect_right(self._phase_ends, begin), bisect_right(self._phase_ends, end)):
-            piece = self._phases[place]
-            if piece.component is not None:
-                totals[piece.component] = totals.get(piece.component, 0) + piece.end_ns - piece.begin_ns
+        totals: dict[str, int] = {}
+        at = rows.start
+        while at < rows.stop:
+            block, place = divmod(at, BLOCK)
+            if not place and at + BLOCK <= min(rows.stop, self._blocks.rows):
+                found, at = self._blocks.totals(block, fallback_step), at + BLOCK
+            else:
+                stop = min((block + 1) * BLOCK, rows.stop) if at < self._blocks.rows else rows.stop
+                columns, first, last, before_ns = next(self._parts(range(at, stop)))
+                found, at = columns.totals(first, last, before_ns, fallback_step), stop
+            for component, amount in found.items():
+                totals[component] = totals.get(component, 0) + amount
         return totals
 
     def all_totals(self, fallback_step: int | None) -> dict[str, int]:
@@ -244,48 +268,18 @@ class Loop:
         totals[TRAINING] = self.training_ns - lost
         return totals
 
-    def lost_ns(self, fallback_step: int | None, rows: range | None = None) -> int:
+    def lost_ns(self, fallback_step: int | None) -> int:
         """Training after the first report that a fall back to a step takes away."""
-        if fallback_step is None:
-            return 0
-        self._summarise_blocks()
-        rows = range(len(self._ends)) if rows is None else rows
-        lost = 0
-        for number in range(rows.start // BLOCK, -(-rows.stop // BLOCK)):
-            first, last = number * BLOCK, (number + 1) * BLOCK
-            if number >= len(self._blocks) or first < rows.start or last > rows.stop:
-                lost += self._lost_in(max(first, rows.start), min(last, rows.stop), fallback_step)
-                continue
-            lowest, highest, training = self._blocks[number]
-            if lowest >= fallback_step:
-                lost += training
-            elif highest > fallback_step:
-                lost += self._lost_in(first, last, fallback_step)
-        return lost
-
-    def _lost_in(self, begin: int, end: int, fallback_step: int) -> int:
-        return sum(
-            Row((), *row).lost_ns(fallback_step)
-            for row in zip(*(column[begin:end] for column in self._columns()), strict=True)
-            if row[3] > fallback_step
+        in_blocks = sum(
+            self._blocks.lost_ns(block, fallback_step) for block in range(self._blocks.rows // BLOCK)
         )
-
-    def _summarise_blocks(self) -> None:
-        while (len(self._blocks) + 1) * BLOCK <= len(self._ends):
-            rows = slice(len(self._blocks) * BLOCK, (len(self._blocks) + 1) * BLOCK)
-            last, steps = self._last[rows], self._steps[rows]
-            lowest = min(map(_first_lost_from, last, steps))
-            training = sum(self._lefts[rows]) - sum(self._waits[rows]) - sum(self._stalls[rows])
-            self._blocks.append((lowest, max(last), training))
-
-    def _columns(self) -> tuple[array[int], ...]:
-        return (self._lefts, self._waits, self._stalls, self._last, self._steps)
+        return in_blocks + self._rows.lost_ns(0, len(self._rows), fallback_step)
 
     def mark(self) -> LoopMark:
         """What `restore` needs to come back to this point."""
         return LoopMark(
-            len(self._ends),
-            len(self._phases),
+            self._count,
+            self._phases_before + len(self._rows.phases),
             self.prev_ns,
             self.step,
             self.step_count,
@@ -298,11 +292,7 @@ class Loop:
 
     def restore(self, mark: LoopMark) -> None:
         """Forget every report after `mark`."""
-        for column in (self._ends, *self._columns()):
-            del column[mark.rows :]
-        del self._phases[mark.phases :]
-        del self._phase_ends[mark.phases :]
-        del self._blocks[mark.rows // BLOCK :]
+        self._rows.cut(mark.rows - self._blocks.rows, mark.phases - self._phases_before)
         self.prev_ns, self.step = mark.prev_ns, mark.step
         self.step_count, self.step_sum_s = mark.step_count, mark.step_sum_s
         self.training_ns, self.wait_ns, self.stall_ns = mark.training_ns, mark.wait_ns, mark.stall_ns
@@ -322,46 +312,19 @@ class Loop:
             self.wait_ns,
             self.stall_ns,
             dict(self.phase_ns),
-            [_as_bytes(getattr(self, name)) for name in _COLUMNS],
-            list(self._phases),
+            self._blocks.state(),
+            self._rows.packed(self._blocks.end_ns),
         )
 
     @classmethod
-    def of_state(cls, settings: Settings, state: LoopState) -> Loop:
-        """The loop that gave `state`.
-
-        Raises:
-            ValueError: its columns do not fit each other.
-        """
-        if len({len(column) for column in state.columns}) != 1 or len(state.columns) != len(_COLUMNS):
-            raise ValueError("the columns of a loop are not of one length")
-        loop = cls(settings, state.first_ns, state.first)
+    def of_state(cls, settings: Settings, state: LoopState, archive: Archive = IN_MEMORY) -> Loop:
+        """The loop that gave `state`."""
+        loop = cls(settings, state.first_ns, state.first, archive)
         loop.first_stall_ns, loop.prev_ns, loop.step = state.first_stall_ns, state.prev_ns, state.step
         loop.step_count, loop.step_sum_s = state.step_count, state.step_sum_s
         loop.training_ns, loop.wait_ns, loop.stall_ns = state.training_ns, state.wait_ns, state.stall_ns
         loop.phase_ns = dict(state.phase_ns)
-        for name, column in zip(_COLUMNS, state.columns, strict=True):
-            setattr(loop, name, _from_bytes(column))
-        loop._phases = list(state.phases)
-        loop._phase_ends = array("q", [piece.end_ns for piece in state.phases])
+        loop._blocks = Blocks.of_state(archive, state.blocks)
+        loop._phases_before = loop._blocks.phases_from(0)
+        loop._rows = Columns.unpacked(state.rows, loop._blocks.end_ns)
         return loop
-
-
-def _as_bytes(column: array[int]) -> bytes:
-    if sys.byteorder == "big":
-        column = column[:]
-        column.byteswap()
-    return column.tobytes()
-
-
-def _from_bytes(data: bytes) -> array[int]:
-    column = array("q")
-    column.frombytes(data)
-    if sys.byteorder == "big":
-        column.byteswap()
-    return column
-
-
-def _first_lost_from(step: int, steps: int) -> int:
-    """The highest fallback that takes the whole report away."""
-    return step - steps if steps else step - 1

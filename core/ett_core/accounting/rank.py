@@ -31,7 +31,14 @@ class RankState(NamedTuple):
 class Rank:
     """A rank: its phases up to its first report, then those since its last one."""
 
-    __slots__ = ("first_batch_ns", "first_batch_step", "first_report_ns", "since_report", "starting")
+    __slots__ = (
+        "_mark",
+        "first_batch_ns",
+        "first_batch_step",
+        "first_report_ns",
+        "since_report",
+        "starting",
+    )
 
     def __init__(self) -> None:
         self.first_batch_ns: int | None = None
@@ -39,15 +46,19 @@ class Rank:
         self.first_report_ns: int | None = None
         self.starting = PhaseLog()
         self.since_report: PhaseLog | None = None
+        self._mark: RankMark | None = None
+        """The latest mark, None once something changed after it."""
 
     def first_batch(self, at_ns: int, step: int | None) -> None:
         """The first batch of this rank; what comes later under that name is not the first."""
+        self._mark = None
         if self.first_batch_ns is None:
             self.first_batch_ns = at_ns
             self.first_batch_step = step
 
     def begin_phase(self, at_ns: int, phase: str, track: str) -> None:
         """A phase begins; off the main track it matters only before the first report."""
+        self._mark = None
         if self.since_report is None:
             self.starting.begin(at_ns, phase, track)
         elif track == MAIN:
@@ -55,6 +66,7 @@ class Rank:
 
     def end_phase(self, at_ns: int, phase: str, track: str) -> list[Phase]:
         """A phase ends; gives back those that end and had begun before the last report."""
+        self._mark = None
         if self.since_report is None:
             return self.starting.end(at_ns, phase, track)
         reached_back = self.since_report.end(at_ns, phase, track) if track == MAIN else []
@@ -65,10 +77,18 @@ class Rank:
     def reported(self, at_ns: int) -> None:
         """A report closes every phase that this rank had begun, unless its end comes later."""
         if self.since_report is None:
+            self._mark = None
             self.first_report_ns = at_ns
             self.since_report = PhaseLog(self.starting)
         elif not self.since_report.is_empty():
+            self._mark = None
             self.since_report = PhaseLog(self.since_report)
+
+    def claimed(self, phases: Sequence[Phase]) -> None:
+        """Phases that reports had closed have ended in the loop, and own their time after all."""
+        assert self.since_report is not None  # noqa: S101 - who reported
+        self._mark = None
+        self.since_report.closed.extend(phases)
 
     def loop_phases(self) -> Sequence[Phase]:
         """Phases since the last report, or all of them where there was none."""
@@ -94,13 +114,19 @@ class Rank:
 
     def mark(self) -> RankMark:
         """What `restore` needs to come back to this point."""
-        later = None if self.since_report is None else (self.since_report, self.since_report.mark())
-        return RankMark(
-            self.first_batch_ns, self.first_batch_step, self.first_report_ns, self.starting.mark(), later
-        )
+        if self._mark is None:
+            later = None if self.since_report is None else (self.since_report, self.since_report.mark())
+            starting = self.starting.mark()
+            self._mark = RankMark(
+                self.first_batch_ns, self.first_batch_step, self.first_report_ns, starting, later
+            )
+        return self._mark
 
     def restore(self, mark: RankMark) -> None:
         """Forget everything after `mark`."""
+        if mark is self._mark:
+            return
+        self._mark = mark
         self.first_batch_ns = mark.first_batch_ns
         self.first_batch_step = mark.first_batch_step
         self.first_report_ns = mark.first_report_ns

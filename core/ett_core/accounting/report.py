@@ -5,8 +5,10 @@ Pure functions of a layout; the only thing kept is the totals of attempts that d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from ett_core.accounting.account import (
     AttemptAccount,
@@ -36,6 +38,7 @@ from ett_core.components import (
     RECOVER_RESTART,
     RECOVER_TEARDOWN,
     START_ALLOCATION,
+    UNSAVED_TRAINING,
 )
 from ett_core.events import AttemptEnd, Failure
 from ett_core.plain_text import plain
@@ -64,7 +67,7 @@ class Chain(NamedTuple):
         """Nanoseconds by component; together they are the wall time."""
         totals = add_up(self._opening())
         for index, partition in enumerate(self.partitions):
-            merge(totals, _kept_totals(partition))
+            merge(totals, _kept(partition).totals)
             merge(totals, add_up(self.gap_after(index)))
         return totals
 
@@ -82,7 +85,10 @@ class Chain(NamedTuple):
         """Nanoseconds by component between two moments."""
         totals = add_up(_cut(self._opening(), begin_ns, end_ns))
         for index, partition in enumerate(self.partitions):
-            if partition.span.end_ns > begin_ns and partition.span.start_ns < end_ns:
+            span = partition.span
+            if begin_ns <= span.start_ns and span.end_ns <= end_ns:
+                merge(totals, _kept(partition).totals)
+            elif span.end_ns > begin_ns and span.start_ns < end_ns:
                 merge(totals, partition.window(begin_ns, end_ns))
             merge(totals, add_up(_cut(self.gap_after(index), begin_ns, end_ns)))
         return totals
@@ -121,13 +127,44 @@ def _cut(stretches: Iterator[Stretch], low: int, high: int) -> Iterator[Stretch]
             yield stretch.cut(low, high)
 
 
-def _kept_totals(partition: Partition) -> Totals:
-    """Totals of a partition, computed once while its attempt and its frame stay as they are."""
-    attempt = partition.span.attempt
-    key = (attempt.version, partition.span, partition.threshold, partition.begin_step)
+class _Kept:
+    """What was computed of one partition while its attempt and its frame stay as they are."""
+
+    __slots__ = ("_lost", "account", "totals")
+
+    LOST_KEPT = 8
+
+    def __init__(self, partition: Partition) -> None:
+        self.totals = partition.totals()
+        self.account = _attempt_account(partition, self.totals)
+        self._lost: dict[int | None, int] = {partition.threshold: self.totals.get(UNSAVED_TRAINING, 0)}
+
+    def account_with(self, after: Mapping[str, float]) -> AttemptAccount:
+        """The account of the attempt with what lies between it and the next one."""
+        if self.account.after != after:
+            self.account = msgspec.structs.replace(self.account, after=after)
+        return self.account
+
+    def lost_ns(self, partition: Partition) -> int:
+        """Training that the threshold of the partition takes away, were it the one that counts."""
+        lost = self._lost.get(partition.threshold)
+        if lost is None:
+            if len(self._lost) >= self.LOST_KEPT:
+                self._lost.clear()
+            lost = self._lost[partition.threshold] = partition.lost_ns()
+        return lost
+
+
+def _key(partition: Partition) -> tuple[int, Partition]:
+    return partition.span.attempt.version, partition
+
+
+def _kept(partition: Partition) -> _Kept:
+    attempt, key = partition.span.attempt, _key(partition)
     if attempt.kept is None or attempt.kept[0] != key:
-        attempt.kept = (key, partition.totals())
-    return attempt.kept[1]
+        attempt.kept = (key, _Kept(partition))
+    kept: _Kept = attempt.kept[1]
+    return kept
 
 
 def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
@@ -150,7 +187,10 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         tts_s=seconds(loops[0] - layout.start_ns) if loops else None,
         ttr_s=[failure.ttr_s for failure in failures],
         failures=failures,
-        attempts=[_attempt_account(p, chain.gap_after(i)) for i, p in enumerate(chain.partitions)],
+        attempts=[
+            _kept(p).account_with(in_seconds(add_up(chain.gap_after(i))))
+            for i, p in enumerate(chain.partitions)
+        ],
         resume_evidence=weakest(chain.found),
         not_saved=_not_saved(chain),
         unsaved_exposure_s=_exposure_s(chain),
@@ -163,8 +203,8 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
 
 def _step(chain: Chain) -> int | None:
     """The latest step known: reported, or declared; None where nobody spoke of steps."""
-    last = chain.layout.spans[-1].attempt
-    return last.loop.step if last.loop is not None else last.declared_step()
+    last = chain.layout.spans[-1].attempt.begun()
+    return last.declared_step if last.last_step is None else last.last_step
 
 
 def _last_progress_at(layout: Layout) -> float | None:
@@ -195,10 +235,19 @@ def newly_lost_ns(partitions: Sequence[Partition], limits: list[int | None], ste
         limit = limits[index]
         if limit is not None and limit <= step:
             break
-        before = 0 if limit is None else partitions[index]._replace(threshold=limit).lost_ns()
-        lost += partitions[index]._replace(threshold=step).lost_ns() - before
+        before = 0 if limit is None else _lost_ns(partitions[index], limit)
+        lost += _lost_ns(partitions[index], step) - before
         limits[index] = step
     return lost
+
+
+def _lost_ns(partition: Partition, step: int) -> int:
+    """Training of an attempt that a fall back to a step takes away."""
+    kept, frame = partition.span.attempt.kept, partition._replace(threshold=step)
+    if kept is None or kept[0] != _key(partition):
+        return frame.lost_ns()
+    lost_ns: int = kept[1].lost_ns(frame)
+    return lost_ns
 
 
 def _ttr_s(spans: Sequence[Span], index: int) -> float | None:
@@ -241,7 +290,7 @@ def _failed_rank(event: Failure | AttemptEnd | None) -> int | None:
     return event.rank if event.rank >= 0 else None
 
 
-def _attempt_account(partition: Partition, gap: Iterator[Stretch]) -> AttemptAccount:
+def _attempt_account(partition: Partition, totals: Totals) -> AttemptAccount:
     span = partition.span
     attempt = span.attempt
     info = attempt.info
@@ -257,12 +306,12 @@ def _attempt_account(partition: Partition, gap: Iterator[Stretch]) -> AttemptAcc
         world_size=info.world_size if info else 0,
         accelerators=info.accelerators if info else 0,
         accelerator_type=info.accelerator_type if info else "",
-        resumed_step=attempt.declared_step(),
-        last_step=attempt.loop.step if attempt.loop else None,
+        resumed_step=attempt.begun().declared_step,
+        last_step=attempt.begun().last_step,
         first_batch_at=_first_batches(attempt),
         hidden={phase: seconds(amount) for phase, amount in partition.hidden_ns().items()},
-        components=in_seconds(_kept_totals(partition)),
-        after=in_seconds(add_up(gap)),
+        components=in_seconds(totals),
+        after={},
     )
 
 

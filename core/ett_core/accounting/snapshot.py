@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
+from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.job import DEFAULTS, FoldState, History, JobFold
 from ett_core.accounting.settings import Settings
 from ett_core.packing import unwrapped, wrapped
 
-MAGIC = b"ettfold\x01"
+MAGIC = b"ettfold\x02"
 
 _decoder = msgspec.msgpack.Decoder(FoldState)
 
@@ -22,15 +23,19 @@ def dump(fold: JobFold) -> bytes:
     return wrapped(MAGIC, fold.state())
 
 
-def load(data: bytes, history: History, settings: Settings = DEFAULTS) -> JobFold:
+def load(
+    data: bytes, history: History, settings: Settings = DEFAULTS, archive: Archive = IN_MEMORY
+) -> JobFold:
     """The fold that `dump` was given: it answers the same, and takes in events as that one would.
 
     Args:
         data: what `dump` returned.
         history: gives every event that the dumped fold was ever given, and those added since.
         settings: limits of the accounting, the same as those of the dumped fold.
+        archive: keeps what the fold rarely needs again.
 
     Raises:
         ValueError: the bytes are damaged, of another version, or of a fold with other settings.
     """
-    return JobFold.of_state(unwrapped(MAGIC, data, _decoder.decode), settings=settings, history=history)
+    state = unwrapped(MAGIC, data, _decoder.decode)
+    return JobFold.of_state(state, settings=settings, history=history, archive=archive)

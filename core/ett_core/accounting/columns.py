@@ -1,0 +1,343 @@
+"""Reports of a loop in columns: those still at hand, and closed blocks of them, packed.
+
+A closed block is never changed; what it holds in sum lies beside it, so that it is unpacked only
+where a moment or a step cuts it. Times and amounts are whole nanoseconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import zlib
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+from operator import sub
+from typing import NamedTuple
+
+import msgspec
+
+from ett_core.accounting.archive import Archive, Parcel
+from ett_core.accounting.rows import Piece, Row, fill
+from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
+
+BLOCK = 256
+"""Reports in a closed block."""
+COMPRESSION_LEVEL = 2
+WORD = 8
+COLUMNS = ("ends", "lefts", "waits", "stalls", "last", "steps")
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(tuple[bytes, list[Piece]])
+
+
+class Columns:
+    """Consecutive reports, one row each, and the pieces that phases own in their intervals."""
+
+    __slots__ = (*COLUMNS, "in_order", "phase_ends", "phases")
+
+    def __init__(self) -> None:
+        self.ends = array("q")
+        self.lefts = array("q")
+        self.waits = array("q")
+        self.stalls = array("q")
+        self.last = array("q")
+        self.steps = array("q")
+        self.phases: list[Piece] = []
+        self.phase_ends = array("q")
+        self.in_order = True
+        """Whether no row has a lower step than one before it."""
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.ends)
+
+    def append(self, at_ns: int, left: int, wait: int, stall: int, step: int, steps: int) -> None:  # noqa: PLR0913, PLR0917 - a row
+        """Append a row."""
+        if self.last and step < self.last[-1]:
+            self.in_order = False
+        self.ends.append(at_ns)
+        self.lefts.append(left)
+        self.waits.append(wait)
+        self.stalls.append(stall)
+        self.last.append(step)
+        self.steps.append(steps)
+
+    def keep(self, piece: Piece) -> None:
+        """Append a piece that a phase owns."""
+        self.phases.append(piece)
+        self.phase_ends.append(piece.end_ns)
+
+    def cut(self, rows: int, phases: int) -> None:
+        """Forget what comes after the first rows and pieces."""
+        for name in COLUMNS:
+            del getattr(self, name)[rows:]
+        del self.phases[phases:], self.phase_ends[phases:]
+
+    def part(self, first: int, last: int, before_ns: int) -> Columns:
+        """A copy of some rows; `before_ns` is where the first of them begins."""
+        found = Columns()
+        for name in COLUMNS:
+            setattr(found, name, getattr(self, name)[first:last])
+        end_ns = found.ends[-1] if found.ends else before_ns
+        pieces = slice(bisect_right(self.phase_ends, before_ns), bisect_right(self.phase_ends, end_ns))
+        found.phases, found.phase_ends = self.phases[pieces], self.phase_ends[pieces]
+        found.in_order = self.in_order
+        return found
+
+    def row(self, place: int, before_ns: int) -> Row:
+        """A row, whose interval begins at `before_ns`."""
+        end = self.ends[place]
+        first = bisect_right(self.phase_ends, before_ns)
+        last = bisect_right(self.phase_ends, end)
+        return Row(
+            fill(before_ns, end, self.phases[first:last]),
+            self.lefts[place],
+            self.waits[place],
+            self.stalls[place],
+            self.last[place],
+            self.steps[place],
+        )
+
+    def totals(self, first: int, last: int, before_ns: int, fallback_step: int | None) -> dict[str, int]:
+        """Nanoseconds by component of some rows, of which the first begins at `before_ns`."""
+        if first >= last:
+            return {}
+        part = slice(first, last)
+        wait, stall = sum(self.waits[part]), sum(self.stalls[part])
+        lost = self.lost_ns(first, last, fallback_step)
+        kept = sum(self.lefts[part]) - wait - stall - lost
+        totals = {DATA_WAIT: wait, STALLED: stall, TRAINING: kept, UNSAVED_TRAINING: lost}
+        begin = bisect_right(self.phase_ends, before_ns)
+        for place in range(begin, bisect_right(self.phase_ends, self.ends[last - 1])):
+            piece = self.phases[place]
+            assert piece.component is not None  # noqa: S101 - only those are kept
+            totals[piece.component] = totals.get(piece.component, 0) + piece.end_ns - piece.begin_ns
+        return totals
+
+    def lost_ns(self, first: int, last: int, fallback_step: int | None) -> int:
+        """Training of some rows that a fall back to a step takes away."""
+        if fallback_step is None or first >= last:
+            return 0
+        if self.in_order:
+            first = bisect_right(self.last, fallback_step, first, last)
+        columns = (self.lefts, self.waits, self.stalls, self.last, self.steps)
+        return sum(
+            Row((), *row).lost_ns(fallback_step)
+            for row in zip(*(column[first:last] for column in columns), strict=True)
+            if row[3] > fallback_step
+        )
+
+    def packed(self, before_ns: int) -> bytes:
+        """The rows and pieces as bytes; the first row begins at `before_ns`."""
+        lengths = array("q", map(sub, self.ends, [before_ns, *self.ends[:-1]]))
+        owned = array("q", map(sub, lengths, self.lefts))
+        new = array("q", map(sub, self.last, [0, *self.last[:-1]]))
+        words = b"".join(c.tobytes() for c in (lengths, owned, self.waits, self.stalls, new, self.steps))
+        return zlib.compress(_encoder.encode((_shuffled(words), self.phases)), COMPRESSION_LEVEL)
+
+    @classmethod
+    def unpacked(cls, data: bytes, before_ns: int) -> Columns:
+        """The columns that gave `data`."""
+        shuffled, phases = _decoder.decode(zlib.decompress(data))
+        words = array("q")
+        words.frombytes(_in_order(shuffled))
+        rows = len(words) // len(COLUMNS)
+        found = cls()
+        if not rows:
+            return found
+        lengths, owned, waits, stalls, new, steps = (
+            words[place : place + rows] for place in range(0, len(words), rows)
+        )
+        found.ends = array("q", accumulate(lengths, initial=before_ns))[1:]
+        found.lefts = array("q", map(sub, lengths, owned))
+        found.waits, found.stalls, found.steps = waits, stalls, steps
+        found.last = array("q", accumulate(new))
+        found.in_order = min(new[1:], default=0) >= 0
+        for piece in phases:
+            assert piece.component is not None  # noqa: S101 - only those are kept
+            found.keep(piece._replace(component=sys.intern(piece.component)))
+        return found
+
+
+def _shuffled(words: bytes) -> bytes:
+    r"""The lowest bytes of all words, then the next ones: what is alike comes together.
+
+    >>> _shuffled(bytes([1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18]))[:4]
+    b'\x01\x0b\x02\x0c'
+    """
+    return b"".join(words[place::WORD] for place in range(WORD))
+
+
+def _in_order(shuffled: bytes) -> bytes:
+    words = bytearray(len(shuffled))
+    count = len(shuffled) // WORD
+    for place in range(WORD):
+        words[place::WORD] = shuffled[place * count : (place + 1) * count]
+    return bytes(words)
+
+
+class BlocksState(NamedTuple):
+    """A `Blocks` as a value."""
+
+    begin_ns: int
+    ends: list[int]
+    sums: list[int]
+    phase_ns: dict[str, list[int]]
+    packed: list[bytes]
+
+
+class Blocks:
+    """Closed blocks of `BLOCK` rows each, with what they hold in sum. Blocks are only appended."""
+
+    __slots__ = ("_archive", "_parcels", "_phase_ns", "_sums", "begin_ns", "ends")
+
+    _SUMS = 6
+
+    def __init__(self, begin_ns: int, archive: Archive) -> None:
+        self._archive = archive
+        self.begin_ns = begin_ns
+        """Where the first row begins."""
+        self.ends = array("q")
+        """End of the last row of each block."""
+        self._sums = array("q")
+        self._phase_ns: dict[str, array[int]] = {}
+        """By component what phases own in each block, up to the last one where they own any."""
+        self._parcels: list[Parcel] = []
+
+    @property
+    def rows(self) -> int:
+        """Rows in all blocks."""
+        return len(self._parcels) * BLOCK
+
+    @property
+    def end_ns(self) -> int:
+        """Where the first row after the blocks begins."""
+        return self.ends[-1] if self.ends else self.begin_ns
+
+    def append(self, columns: Columns) -> None:
+        """Close `BLOCK` rows."""
+        totals = columns.totals(0, BLOCK, self.end_ns, None)
+        lowest = min(map(first_lost_from, columns.last, columns.steps))
+        wait, stall = totals.pop(DATA_WAIT), totals.pop(STALLED)
+        training = totals.pop(TRAINING)
+        del totals[UNSAVED_TRAINING]
+        self._sums.extend((wait, stall, training, lowest, max(columns.last), len(columns.phases)))
+        for component, amount in totals.items():
+            column = self._phase_ns.setdefault(component, array("q"))
+            column.extend([0] * (len(self._parcels) - len(column)))
+            column.append(amount)
+        self._parcels.append(Parcel(self._archive, columns.packed(self.end_ns)))
+        self.ends.append(columns.ends[-1])
+
+    def phases_from(self, block: int) -> int:
+        """Pieces that phases own in this block and all after it."""
+        return sum(self._sums[(block + 1) * self._SUMS - 1 :: self._SUMS])
+
+    def first(self, blocks: int) -> Blocks:
+        """The first blocks alone."""
+        return self._of(
+            self.begin_ns,
+            self._archive,
+            self.ends[:blocks],
+            self._sums[: blocks * self._SUMS],
+            {component: column[:blocks] for component, column in self._phase_ns.items()},
+            self._parcels[:blocks],
+        )
+
+    @classmethod
+    def _of(  # noqa: PLR0913, PLR0917 - what blocks are made of
+        cls,
+        begin_ns: int,
+        archive: Archive,
+        ends: array[int],
+        sums: array[int],
+        phase_ns: dict[str, array[int]],
+        parcels: list[Parcel],
+    ) -> Blocks:
+        blocks = cls(begin_ns, archive)
+        blocks.ends, blocks._sums, blocks._phase_ns, blocks._parcels = ends, sums, phase_ns, parcels
+        return blocks
+
+    def begin_of(self, block: int) -> int:
+        """Where the first row of a block begins."""
+        return self.ends[block - 1] if block else self.begin_ns
+
+    def columns(self, block: int) -> Columns:
+        """The rows of a block."""
+        return _unpacked(self._parcels[block], self.begin_of(block))
+
+    def totals(self, block: int, fallback_step: int | None) -> dict[str, int]:
+        """Nanoseconds by component of a whole block."""
+        wait, stall, training = self._sums[block * self._SUMS : block * self._SUMS + 3]
+        lost = self.lost_ns(block, fallback_step)
+        totals = {DATA_WAIT: wait, STALLED: stall, TRAINING: training - lost, UNSAVED_TRAINING: lost}
+        for component, column in self._phase_ns.items():
+            if block < len(column) and column[block]:
+                totals[component] = column[block]
+        return totals
+
+    def lost_ns(self, block: int, fallback_step: int | None) -> int:
+        """Training of a whole block that a fall back to a step takes away."""
+        training, lowest, highest = self._sums[block * self._SUMS + 2 : block * self._SUMS + 5]
+        if fallback_step is None or highest <= fallback_step:
+            return 0
+        if lowest >= fallback_step:
+            return training
+        return self.columns(block).lost_ns(0, BLOCK, fallback_step)
+
+    def place(self, at_ns: int, *, after: bool) -> int:
+        """The row of the first end at (or, where `after`, beyond) a moment; `rows` where there is none."""
+        search = bisect_right if after else bisect_left
+        block = search(self.ends, at_ns)
+        if block == len(self.ends):
+            return self.rows
+        return block * BLOCK + search(self.columns(block).ends, at_ns)
+
+    def state(self) -> BlocksState:
+        """The blocks as a value."""
+        packed = [parcel.read() for parcel in self._parcels]
+        phase_ns = {component: list(column) for component, column in self._phase_ns.items()}
+        return BlocksState(self.begin_ns, list(self.ends), list(self._sums), phase_ns, packed)
+
+    @classmethod
+    def of_state(cls, archive: Archive, state: BlocksState) -> Blocks:
+        """The blocks that gave `state`."""
+        ends, sums = array("q", state.ends), array("q", state.sums)
+        parcels = [Parcel(archive, data) for data in state.packed]
+        phase_ns = {sys.intern(name): array("q", column) for name, column in state.phase_ns.items()}
+        return cls._of(state.begin_ns, archive, ends, sums, phase_ns, parcels)
+
+
+def first_lost_from(step: int, steps: int) -> int:
+    """The highest fallback that takes a whole report away."""
+    return step - steps if steps else step - 1
+
+
+def _unpacked(parcel: Parcel, before_ns: int) -> Columns:
+    """The rows of a parcel; the last few that were asked for stay at hand."""
+    return _AT_HAND.get(parcel, before_ns)
+
+
+class _AtHand:
+    """The blocks that were unpacked last, whatever fold asked; any thread may call."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._held: dict[tuple[int, int], Columns] = {}
+
+    def get(self, parcel: Parcel, before_ns: int) -> Columns:
+        key = (parcel.number, before_ns)
+        found = self._held.get(key)
+        if found is not None:
+            return found
+        found = Columns.unpacked(parcel.read(), before_ns)
+        with self._lock:
+            self._held[key] = found
+            while len(self._held) > self._limit:
+                del self._held[next(iter(self._held))]
+        return found
+
+
+_AT_HAND = _AtHand(64)

@@ -1,0 +1,76 @@
+"""Old reports of jobs, kept in a file without a name instead of in memory.
+
+The file lies in the temporary directory (`TMPDIR`) and is gone with the process: what it holds is
+made again from the store. Where the disk is full, memory is used. Any thread may call.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import threading
+import weakref
+
+PAGE = 512
+
+_log = logging.getLogger("ett_exporter.archive")
+
+
+class FileArchive:
+    """Bytes in pages of one file; pages that were dropped are used again."""
+
+    def __init__(self) -> None:
+        with tempfile.TemporaryFile(prefix="ettwatch-") as file:
+            self._file = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._file)
+        self._lock = threading.Lock()
+        self._end = 0
+        self._free: dict[int, list[int]] = {}
+        self._is_full = False
+
+    def put(self, data: bytes) -> object:
+        """Keep bytes; gives the handle to get them back: where they begin and how many they are."""
+        pages = -(-len(data) // PAGE)
+        with self._lock:
+            free = self._free.get(pages)
+            begin = free.pop() if free else self._end
+            self._end = max(self._end, begin + pages)
+        try:
+            written = os.pwrite(self._file, data, begin * PAGE)
+        except OSError as error:
+            self._note_full(str(error))
+            written = -1
+        if written == len(data):
+            return (begin, len(data))
+        self.drop((begin, len(data)))
+        return data
+
+    def get(self, handle: object) -> bytes:
+        """The bytes under a handle."""
+        if isinstance(handle, bytes):
+            return handle
+        begin, length = self._place(handle)
+        return os.pread(self._file, length, begin * PAGE)
+
+    def drop(self, handle: object) -> None:
+        """Let others use the pages under a handle."""
+        if not isinstance(handle, bytes):
+            begin, length = self._place(handle)
+            with self._lock:
+                self._free.setdefault(-(-length // PAGE), []).append(begin)
+
+    @property
+    def bytes_used(self) -> int:
+        """Bytes of the file."""
+        return self._end * PAGE
+
+    @staticmethod
+    def _place(handle: object) -> tuple[int, int]:
+        assert isinstance(handle, tuple)  # noqa: S101 - `put` gave it
+        return handle
+
+    def _note_full(self, why: str) -> None:
+        if not self._is_full:
+            self._is_full = True
+            _log.warning("old reports stay in memory, as the temporary directory takes no more: %s", why)
