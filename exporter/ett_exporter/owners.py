@@ -63,7 +63,11 @@ class Shard(msgspec.Struct, frozen=True):
         >>> [Shard(index, 3).holds("job-1") for index in range(3)]
         [False, False, True]
         """
-        return crc32(job_id.encode()) % self.count == self.index
+        return self.owner_of(job_id) == self
+
+    def owner_of(self, job_id: str) -> Shard:
+        """The share that a job is of, among as many as there are of this kind."""
+        return Shard(crc32(job_id.encode()) % self.count, self.count)
 
     def __str__(self) -> str:
         """As on the command line: `0/3`."""

@@ -193,7 +193,7 @@ class Reads:
     def _page(self, job_id: str, begin: float | None = None, end: float | None = None) -> JobPage:
         page = self._service.page(job_id, self._service.clock(), begin, end)
         if page is None:
-            raise UnknownJobError(f"no job {job_id[:128]!r} is known here")
+            raise UnknownJobError(f"no job {job_id[:128]!r} is known here{self._service.whereabouts(job_id)}")
         return page
 
     def _shares(self, query: FleetQuery, now: float) -> tuple[Window, Sequence[Share]]:

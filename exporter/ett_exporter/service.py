@@ -7,10 +7,12 @@ for, and all of them, one after the other, by `build`.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 
 import msgspec
@@ -20,6 +22,7 @@ from ett_exporter.archive import FileArchive
 from ett_exporter.changes import ChangeLog
 from ett_exporter.clocks import clock_event, is_noteworthy
 from ett_exporter.closed import LONGEST_WINDOW_S, ClosedJob, is_settled
+from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
 from ett_exporter.live import JobPage, JobView, LiveJob
 from ett_exporter.places import Place, Snapshot, Stored
@@ -35,6 +38,9 @@ REJECTED_SHOWN = 100
 SAVED_AT_ONCE = 50
 LOOK_AGAIN_AFTER = 0.1
 """A silent job is asked again whether it is over when it has been silent for longer by this share."""
+
+
+_log = logging.getLogger("ett_exporter.service")
 
 
 class BusyError(RuntimeError):
@@ -210,6 +216,13 @@ class Service:
         """Whether there is such a job."""
         return job_id in self._jobs
 
+    def whereabouts(self, job_id: str) -> str:
+        """Who may know a job that is unknown here: empty, or words to add to a sentence."""
+        shard = self.store.shard
+        if shard is None or shard.holds(job_id):
+            return ""
+        return f"; it is one of the replica with --shard {shard.owner_of(job_id)}"
+
     def page(
         self, job_id: str, now: float, begin: float | None = None, end: float | None = None
     ) -> JobPage | None:
@@ -231,7 +244,8 @@ class Service:
         for job in self._live_jobs():
             if not go_on():
                 return
-            job.build()
+            with _alone(job.job_id):
+                job.build()
         self._is_ready = True
 
     def save_snapshots(self, unsaved_events: int, go_on: Callable[[], bool] = lambda: True) -> None:
@@ -244,8 +258,14 @@ class Service:
         left = sum(map(_unsaved, waiting))
         while left > unsaved_events and waiting and go_on():
             jobs, waiting = waiting[:SAVED_AT_ONCE], waiting[SAVED_AT_ONCE:]
-            left -= sum(map(_unsaved, jobs))
-            self.store.save_snapshots([made for job in jobs if (made := job.snapshot())], code_format())
+            counts = list(map(_unsaved, jobs))
+            left -= sum(counts)
+            try:
+                self.store.save_snapshots(list(_snapshots(jobs)), code_format())
+            except StoreError:
+                for job, count in zip(jobs, counts, strict=True):
+                    job.unsaved_events += count
+                raise
 
     def close_jobs(self, now: float, go_on: Callable[[], bool] = lambda: True) -> None:
         """Write the rows of jobs that have ended, and let go of those behind every window.
@@ -255,7 +275,8 @@ class Service:
         """
         for job in self._live_jobs():
             if go_on() and now - job.last_received_at > self.settings.ended_grace_s:
-                self._close(job, now)
+                with _alone(job.job_id):
+                    self._close(job, now)
 
     def _close(self, job: LiveJob, now: float) -> None:
         through = job.last_received_at
@@ -328,7 +349,8 @@ class Service:
         arrivals = self.store.arrivals(self._delivered)
         for place, job_id in arrivals:
             if self.store.owns(job_id):
-                self._deliver(place, job_id)
+                with _alone(job_id):
+                    self._deliver(place, job_id)
             self._delivered = place
         return bool(arrivals)
 
@@ -401,6 +423,27 @@ class Service:
         with self._lock:
             totals = {name: getattr(self._stats, name) + value for name, value in more.items()}
             self._stats = msgspec.structs.replace(self._stats, **totals)
+
+
+def _snapshots(jobs: Iterable[LiveJob]) -> Iterator[Snapshot]:
+    """Snapshots of jobs, as far as they can be made."""
+    for job in jobs:
+        made = None
+        with _alone(job.job_id):
+            made = job.snapshot()
+        if made is not None:
+            yield made
+
+
+@contextmanager
+def _alone(job_id: str) -> Iterator[None]:
+    """What goes wrong with one job is logged and keeps nobody from the others; but the store concerns all."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception:  # noqa: BLE001 - one job, whatever came of it
+        _log.exception("something is wrong with job %s", job_id)
 
 
 def _unsaved(job: LiveJob) -> int:

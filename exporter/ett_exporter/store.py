@@ -56,6 +56,9 @@ COMPRESSION_LEVEL = 1
 WRITERS_REMEMBERED = 100_000
 """Writers whose held numbers are kept in memory; those of others are read when they speak again."""
 READ_ROWS = 200
+SQLITE_BUSY, SQLITE_FULL = 5, 13
+LOST_STATES = ("08", "57")
+"""Classes of SQLSTATE of a connection that ends."""
 
 
 _log = logging.getLogger("ett_exporter.store")
@@ -502,7 +505,17 @@ def _commit(transaction: RootTransaction) -> None:
     except SQLAlchemyError as error:
         with suppress(SQLAlchemyError):
             transaction.rollback()
+        if _was_refused(error):
+            raise
         raise InDoubtError(f"cannot tell whether the database has it: {reason(error)}") from error
+
+
+def _was_refused(error: SQLAlchemyError) -> bool:
+    """Whether a database has said that it did not commit; else nobody knows."""
+    said = getattr(error, "orig", None)
+    state = getattr(said, "sqlstate", None) or ""
+    code = getattr(said, "sqlite_errorcode", None)
+    return code in (SQLITE_BUSY, SQLITE_FULL) or (state != "" and not state.startswith(LOST_STATES))
 
 
 def _opened(url: URL, shard: Shard | None) -> tuple[Engine, Ownership]:

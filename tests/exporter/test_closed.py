@@ -308,3 +308,20 @@ def test_rows_that_mean_nothing_hide_no_other_job(tmp_path, story, caplog):
         assert [view.account.job_id for view in opened.service.views(opened.now)] == ["good"]
         assert opened.service.page("bad", opened.now) is None
     assert "the rows of job bad cannot be read" in caplog.text
+
+
+def test_what_goes_wrong_with_one_job_keeps_nobody_from_the_others(tmp_path, story, monkeypatch, caplog):
+    """A job that cannot be folded is logged; the others are folded, saved and closed."""
+    path = str(tmp_path / "ett")
+    with closing(Store(path)) as store:
+        for name in ("bad", "good"):
+            Opened(store).send(story(name))
+    with closing(Store(path)) as store:
+        opened = Opened(store, NOW + 20 * DAY_S)
+        monkeypatch.setattr(opened.service._jobs["bad"], "_build", lambda: 1 // 0)
+        opened.service.build()
+        opened.service.save_snapshots(0)
+        opened.clean()
+        assert opened.service.is_ready
+        assert opened.kind("good") is ClosedJob
+    assert "something is wrong with job bad" in caplog.text

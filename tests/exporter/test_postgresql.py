@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, text
 from ett_core.events import Heartbeat
 from ett_exporter.answers import page_answer
 from ett_exporter.database import sqlalchemy_url
-from ett_exporter.errors import StoreError
+from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.ingest import Segment
 from ett_exporter.owners import Shard
 from ett_exporter.service import Service
@@ -215,3 +215,19 @@ def test_senders_are_told_to_try_again_while_the_server_is_away(exporters, clust
     for body in bodies:
         running.send(body).raise_for_status()
     assert (running.job("a")["wall_s"], running.job("a")["samples"]) == (142.0, 2 * 9 * 80)
+
+
+def test_a_commit_that_was_refused_is_not_in_doubt(database_url):
+    """Where the server says that it did not commit, nothing needs to be folded anew."""
+    check = text(
+        "ALTER TABLE jobs ADD CONSTRAINT never UNIQUE (last_received_at) DEFERRABLE INITIALLY DEFERRED"
+    )
+    with closing(Store(database_url)) as store:
+        with store._writing() as connection:
+            connection.execute(check)
+        store.append(segment(0), 10.0)
+        with pytest.raises(StoreError, match="never") as caught:
+            store.append(segment(0, job_id="k"), 10.0)
+        assert not isinstance(caught.value, InDoubtError)
+        assert held(store, "k") == []
+        assert len(store.append(segment(0, job_id="k"), 11.0).events) == 1

@@ -173,6 +173,9 @@ def test_three_replicas_of_which_one_is_killed(exporters, database_url, story, e
         eventually(lambda own=own, job_id=job_id: own.http.get(f"/api/v1/jobs/{job_id}").status_code == 200)
         eventually(lambda own=own, job_id=job_id: own.job(job_id)["samples"] == 2 * 9 * 80)
         assert own.job(job_id)["wall_s"] == 142.0
+    elsewhere = next(each for index, each in enumerate(running) if index != owner(JOBS[0]))
+    said = elsewhere.http.get(f"/api/v1/jobs/{JOBS[0]}").json()["error"]
+    assert said.endswith(f"it is one of the replica with --shard {owner(JOBS[0])}/3")
     shown = [each.http.get("/api/v1/jobs").json()["jobs"] for each in running]
     assert sorted(job["job_id"] for jobs in shown for job in jobs) == JOBS
     for each in running:
