@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import os
+import random
 from contextlib import closing
 from pathlib import Path
 
@@ -325,3 +327,37 @@ def test_what_goes_wrong_with_one_job_keeps_nobody_from_the_others(tmp_path, sto
         assert opened.service.is_ready
         assert opened.kind("good") is ClosedJob
     assert "something is wrong with job bad" in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(200 if os.environ.get("ETT_FULL") == "1" else 12))
+def test_restarts_between_any_two_segments_change_no_answer(tmp_path, story, seed):
+    """Lines in any order, repeated, with snapshots and restarts: the answer of all at once."""
+    chance = random.Random(seed)
+    lines = [line for body in story("a").bodies().values() for line in body.splitlines(keepends=True)]
+    by_writer = [body.splitlines(keepends=True) for body in story("a").bodies().values()]
+    pieces = [
+        own[start : start + chance.randint(1, 6)] for own in by_writer for start in range(0, len(own), 4)
+    ]
+    if seed % 2:
+        chance.shuffle(pieces)
+    pieces += [own for own in by_writer if chance.random() < 0.5]
+    path = str(tmp_path / "ett")
+    opened = Opened(Store(path))
+    for piece in pieces:
+        opened.service.ingest(b"".join(piece))
+        if chance.random() < 0.3:
+            opened.service.save_snapshots(chance.choice([0, 10]))
+        if chance.random() < 0.2:
+            opened.answer("a")
+        if chance.random() < 0.2:
+            opened.store.close()
+            opened = Opened(Store(path))
+    for own in by_writer:
+        opened.service.ingest(b"".join(own))
+    with closing(opened.store):
+        assert sum(len(batch) for batch in opened.store.events("a")) == len(lines)
+        answer = opened.answer("a")
+    with closing(Store(str(tmp_path / "plain"))) as store:
+        plain = Opened(store)
+        plain.send(story("a"))
+        assert answer == plain.answer("a")
