@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -81,6 +83,95 @@ print("saved")
     *_, failure, end = events_in(tmp_path / "journal")
     assert failure.signal == signal.SIGTERM
     assert (end.kind, end.status) == ("attempt_end", "preempted")
+
+
+WAITS_IN_NATIVE_CODE = """
+import ctypes
+libc = ctypes.CDLL(None)
+lock = ctypes.create_string_buffer(256)  # a mutex of zeros is one that nobody holds
+libc.pthread_mutex_lock(lock)
+print("ready", flush=True)
+libc.pthread_mutex_lock(lock)
+"""
+
+
+def test_sigterm_ends_a_process_that_waits_in_native_code(start, events_in, tmp_path):
+    """No instruction of Python comes any more: the signal is told, and ends the process as without us."""
+    child = start(
+        HEAD + "recorder = Recorder.from_env()\nnext(iter(recorder.batches([1])))" + WAITS_IN_NATIVE_CODE
+    )
+    child.stdout.readline()
+    child.send_signal(signal.SIGTERM)
+    status, _, errors = ends(child)
+    assert (status, errors) == (-signal.SIGTERM, "")
+    *_, failure, end = events_in(tmp_path / "journal")
+    assert (failure.kind, failure.signal, failure.message) == ("failure", signal.SIGTERM, "received SIGTERM")
+    assert (end.kind, end.status) == ("attempt_end", "failed")
+
+
+def test_a_handler_of_the_program_is_waited_for_as_without_us(start):
+    """It may have a checkpoint to save: a process that waits in native code is not ended over its head."""
+    handler = "signal.signal(signal.SIGTERM, lambda number, frame: None)\n"
+    child = start(HEAD + "recorder = Recorder.from_env()\n" + handler + WAITS_IN_NATIVE_CODE)
+    child.stdout.readline()
+    child.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(1.0)
+
+
+def test_sigterm_ends_a_forked_child_that_waits_in_native_code(start, events_in, tmp_path):
+    """A child has nothing to tell, is ended as without us, and its parent goes on."""
+    program = """
+recorder = Recorder.from_env()
+child = os.fork()
+if child == 0:
+{wait}
+ended, deadline = 0, time.monotonic() + 10.0
+while ended == 0 and time.monotonic() < deadline:
+    ended, status = os.waitpid(child, os.WNOHANG)
+    time.sleep(0.05)
+os.kill(child, signal.SIGKILL) if ended == 0 else print(os.waitstatus_to_exitcode(status))
+time.sleep(0.5)
+recorder.close()
+"""
+    wait = "".join(
+        f"    {line}\n" for line in WAITS_IN_NATIVE_CODE.replace('"ready"', "os.getpid()").splitlines()
+    )
+    parent = start(HEAD + program.format(wait=wait))
+    os.kill(int(parent.stdout.readline()), signal.SIGTERM)
+    status, out, _ = ends(parent)
+    assert (status, out) == (0, f"{-signal.SIGTERM}\n")
+    assert [event.kind for event in events_in(tmp_path / "journal")] == ["attempt_start", "attempt_end"]
+
+
+def test_sigterm_ends_a_process_whose_second_recorder_is_told(start, events_in, tmp_path):
+    """The handler of a recorder that is closed is none of the program."""
+    program = "Recorder.from_env().close()\n"
+    child = start(HEAD + program + TRAIN.format(then="time.sleep(60)"))
+    child.stdout.readline()
+    child.send_signal(signal.SIGTERM)
+    status, _, _ = ends(child)
+    assert status == -signal.SIGTERM
+    *_, failure, end = events_in(tmp_path / "journal")
+    assert (failure.signal, end.status) == (signal.SIGTERM, "failed")
+
+
+def test_an_event_loop_of_the_program_keeps_its_news_of_signals(start):
+    """What `asyncio` listens with is left alone, before and after the recorder is made."""
+    program = """
+import asyncio
+async def main(then):
+    heard = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, heard.set)
+    then()
+    os.kill(os.getpid(), signal.SIGUSR1)
+    await asyncio.wait_for(heard.wait(), 10)
+asyncio.run(main(Recorder.from_env))
+asyncio.run(main(Recorder.from_env))
+Recorder.from_env().close()
+"""
+    status, _, errors = ends(start(HEAD + program))
+    assert (status, errors) == (0, "")
 
 
 def test_an_interrupt_from_the_keyboard_is_a_cancellation(start, events_in, tmp_path):

@@ -23,7 +23,7 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as torch_dcp
 
 from ett_trainer_hooks import Recorder
-from ett_trainer_hooks.recording import crash
+from ett_trainer_hooks.recording import termination
 from ett_trainer_hooks.recording.spans import PhaseSpan, SaveSpan, describe
 
 TRACK = "checkpoint"
@@ -184,7 +184,7 @@ class _Flight:
             self.recorder.guard.call(self._upload_done, future)
         finally:
             _flights.pop(self.recorder, None)
-            crash.at_death(self.recorder, None)
+            termination.at_death(self.recorder, None)
             self.staged.set()
             self.over.set()
 
@@ -229,7 +229,7 @@ def _follow(flight: _Flight, response: Any, staged_s: float) -> None:  # noqa: A
     when_uploaded = getattr(response, "upload_completion", response).add_done_callback
     staging = getattr(response, "staging_completion", None)
     _flights[flight.recorder] = flight
-    crash.at_death(flight.recorder, flight.cut_short)
+    termination.at_death(flight.recorder, flight.cut_short)
     if staging is None:
         flight.staged.set()
         flight.begin_upload(staged_s)
