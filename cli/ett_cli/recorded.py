@@ -28,7 +28,10 @@ from ett_core.events import (
     Failure,
     Progress,
 )
-from ett_core.failures import diagnose
+from ett_core.failures import Diagnosis, diagnose
+from ett_core.fleet.recurrence import infra_failures
+from ett_core.fleet.rows import Failure as Failed
+from ett_core.fleet.rows import rows_of
 from ett_core.interference import as_object
 from ett_core.sequences import Sequences
 
@@ -56,13 +59,26 @@ class Recorded:
         account = self._fold.account(now)
         if account is None:
             return None
-        return {**_account(account), "failure_list": self._failures(account), **self._extras()}
+        diagnoses = [diagnose(failure, self._evidence_of(failure)) for failure in account.failures]
+        return {
+            **_account(account),
+            "infra_failures": infra_failures(diagnoses),
+            "failure_list": self._failures(account, diagnoses),
+            **self._extras(),
+        }
 
     def _is_new(self, event: AnyEvent) -> bool:
         return self._detailed[event.writer].add(event.seq)
 
-    def _failures(self, account: JobAccount) -> list[dict[str, Any]]:
-        return [_failure(failure, self._details.evidence(failure.attempt)) for failure in account.failures]
+    def _evidence_of(self, failure: FailureAccount) -> Sequence[EvidenceLine]:
+        return self._details.evidence(failure.attempt)
+
+    def _failures(self, account: JobAccount, diagnoses: Sequence[Diagnosis]) -> list[dict[str, Any]]:
+        rows = rows_of(account, diagnoses, {}, {}, "").failures
+        return [
+            _failure(failure, self._evidence_of(failure), diagnosis, row)
+            for failure, diagnosis, row in zip(account.failures, diagnoses, rows, strict=True)
+        ]
 
     def _extras(self) -> dict[str, Any]:
         checkpoints, caches = self._details.checkpoints, self._details.caches
@@ -118,8 +134,19 @@ def _account(account: JobAccount) -> dict[str, Any]:
     }
 
 
-def _failure(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> dict[str, Any]:
+def _failure(
+    failure: FailureAccount, evidence: Sequence[EvidenceLine], diagnosis: Diagnosis, row: Failed
+) -> dict[str, Any]:
     fields = ("time", "rank", "node", "source", "text")
     lines = [{field: getattr(line, field) for field in fields} for line in evidence]
-    why = to_builtins(diagnose(failure, evidence))
-    return {**asdict(failure), "cause": cause_of(failure), "diagnosis": why, "evidence": lines}
+    return {
+        **asdict(failure),
+        "id": row.id,
+        "ending": row.ending,
+        "retry": row.retry,
+        "recurrence": asdict(row.recurrence),
+        "losses": asdict(row.losses),
+        "cause": cause_of(failure),
+        "diagnosis": to_builtins(diagnosis),
+        "evidence": lines,
+    }

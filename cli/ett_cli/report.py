@@ -22,6 +22,10 @@ _WIDTH = 18
 _WORDS_SHOWN = 300
 _NO_OUTPUT = ("failure", "stall", "stack")
 _DECIDED = ("preempted", "cancelled", "timed_out")
+_AGAIN_WORDS = {
+    "stop": "; stop trying until it is changed",
+    "exclude_node": "; start again without the node",
+}
 _RANK_MARK = re.compile(r"^\[rank\d+\]:")
 _EXCEPTION_LINE = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: \S.*)?")
 _WORD = re.compile(r"[^\W\d_]{2}")
@@ -48,10 +52,14 @@ def headline(job: Job) -> str:
 
     >>> headline({"job_id": "j", "state": "succeeded", "wall_s": 100, "failures": 1, "attempts": 2})
     'Job j: succeeded, 1 m 40.0 s of wall time, 2 attempts, 1 failure'
+    >>> headline({"job_id": "j", "state": "failed", "wall_s": 9, "failures": 3, "infra_failures": 2})
+    'Job j: failed, 9.0 s of wall time, 3 failures (2 of the infrastructure or the platform)'
     """
     state = str(job["state"]).replace("_", " ")
     parts = [f"Job {job['job_id']}: {state}", f"{duration(job['wall_s'])} of wall time"]
     parts += [_many(job[name], name[:-1]) for name in ("attempts", "failures") if name in job]
+    if job.get("infra_failures"):
+        parts[-1] += f" ({job['infra_failures']:,} of the infrastructure or the platform)"
     return ", ".join(parts)
 
 
@@ -245,6 +253,8 @@ def _failures(job: Job) -> Iterator[str]:
             yield f"     last words: {said}"
         if diagnosis := failure.get("diagnosis"):
             yield f"     {why(diagnosis)}"
+        if again := recurrence_line(failure, job.get("start", 0.0)):
+            yield f"     {again}"
         yield f"     {_consequence(failure, finished=bool(job.get('finished')))}"
 
 
@@ -263,6 +273,26 @@ def why(diagnosis: Mapping[str, Any]) -> str:
     whose = "" if domain == "unknown" else f", of the {domain}"
     again = "" if retry == "unknown" else f"; it {RETRY_WORDS[retry]}"
     return f"{name} ({diagnosis['confidence']}){whose}{again}"
+
+
+def recurrence_line(failure: Mapping[str, Any], start: float) -> str:
+    """That a failure had come before, and what that says about trying again; empty where it is new.
+
+    >>> row = {"count": 3, "since": 400.0, "crash_loop": True, "same_node": False}
+    >>> recurrence_line({"recurrence": row, "retry": "stop"}, 100.0)
+    'a crash loop: 3 times in a row since 5 m 0.0 s, nothing kept in between; stop trying until it is changed'
+    >>> recurrence_line({"recurrence": {**row, "count": 1}, "retry": "with_change"}, 100.0)
+    ''
+    """
+    again = failure.get("recurrence") or {"count": 1}
+    if again["count"] == 1:
+        return ""
+    times = f"{again['count']} times in a row since {duration(max(again['since'] - start, 0.0))}"
+    where = " on the same node" if again["same_node"] else ""
+    advice = _AGAIN_WORDS.get(failure.get("retry", ""), "")
+    if again["crash_loop"]:
+        return f"a crash loop: {times}{where}, nothing kept in between{advice}"
+    return f"{times}{where}{advice}"
 
 
 def last_words(failure: Mapping[str, Any]) -> str:

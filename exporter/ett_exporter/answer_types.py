@@ -15,6 +15,11 @@ from ett_core.accounting import AttemptAccount, FailureAccount
 from ett_core.checkpoint_log import CheckpointDetail
 from ett_core.details import StepTimes
 from ett_core.failures import Diagnosis
+from ett_core.fleet.losses import Losses
+from ett_core.fleet.nodes import Node
+from ett_core.fleet.outbreaks import Outbreak
+from ett_core.fleet.recurrence import Recurrence
+from ett_core.fleet.regressions import Regression
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -38,7 +43,11 @@ class CacheCounts(msgspec.Struct, frozen=True):
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One job in one row."""
+    """One job in one row.
+
+    `failures`: attempts that ended before they were through; `infra_failures`: those of them whose
+    cause is of domain infrastructure or platform.
+    """
 
     job_id: str
     job_name: str
@@ -61,6 +70,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     tts_s: float | None
     ttr_s: Sequence[float | None]
     failures: int
+    infra_failures: int
     attempts: int
     unsaved_exposure_s: float | None
     attempt: int | None
@@ -94,16 +104,37 @@ class EvidenceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureRow(FailureAccount, frozen=True, kw_only=True):
-    """One failed attempt: what it cost, why, and what was seen of it."""
+    """One failed attempt: what it cost, why, and what was seen of it.
 
+    `id` is its name in the API; `ending` one of failed, preempted, cancelled, timed_out; `retry`
+    whether to try again, with what repeats taken into account.
+    """
+
+    id: str
+    ending: str
+    retry: str
+    recurrence: Recurrence
+    losses: Losses
     cause: str
     diagnosis: Diagnosis
     evidence: Sequence[EvidenceRow]
 
 
 class FailureOfJob(FailureAccount, frozen=True, kw_only=True):
-    """One failure of the fleet, with the job that had it."""
+    """One failure of the fleet, with the job that had it.
 
+    `lost_accelerator_s`: unsaved, stalled and recovery seconds without queueing, times accelerators.
+    `cost`: the same in money; null where no prices are set.
+    """
+
+    id: str
+    ending: str
+    retry: str
+    recurrence: Recurrence
+    losses: Losses
+    lost_accelerator_s: float
+    cost: float | None
+    accelerator_type: str
     job_id: str
     job_name: str
     cluster: str
@@ -197,12 +228,67 @@ class JobFailures(Answer, frozen=True, kw_only=True):
     failures: Sequence[FailureRow]
 
 
+class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Some failures together: their number and what they cost, and their shares of all.
+
+    `cumulative_ratio` is the share of this group and those before it, by the order asked for.
+    """
+
+    key: str
+    count: int
+    jobs: int
+    count_ratio: float
+    lost_ratio: float | None
+    cumulative_ratio: float | None
+    unsaved_s: float
+    stalled_s: float
+    recovery_s: float
+    lost_accelerator_s: float
+    cost: float | None
+    ttr_median_s: float | None
+    first: float
+    last: float
+
+
 class Failures(Answer, frozen=True, kw_only=True):
     """Failures of many jobs, the latest first."""
 
     failures: Sequence[FailureOfJob]
     total: int
     next_offset: int | None
+    lost_accelerator_s: float
+    cost: float | None
+    group_by: str | None
+    groups: Sequence[FailureGroup]
+
+
+class FailureDetail(FailureOfJob, frozen=True, kw_only=True):
+    """One failure with the lines that tell of it; `alike`: those before it in its row of equal ones."""
+
+    as_of: float
+    evidence: Sequence[EvidenceRow]
+    alike: Sequence[str]
+
+
+class Nodes(Answer, frozen=True, kw_only=True):
+    """The nodes at which failures between two moments point, the most suspicious first."""
+
+    begin: float
+    end: float
+    nodes: Sequence[Node]
+    total: int
+    next_offset: int | None
+
+
+class Regressions(Answer, frozen=True, kw_only=True):
+    """What became worse between two moments: components of runs, and failures that strike many."""
+
+    begin: float
+    end: float
+    runs: int
+    failures: int
+    components: Sequence[Regression]
+    outbreaks: Sequence[Outbreak]
 
 
 class Checkpoints(Answer, frozen=True, kw_only=True):
@@ -332,5 +418,5 @@ class Health(Answer, frozen=True, kw_only=True):
     store_write_mean_s: float | None
 
 
-Timed: TypeAlias = Answer | Job | JobCaches
+Timed: TypeAlias = Answer | Job | JobCaches | FailureDetail
 """Answers that tell their moment."""

@@ -15,6 +15,8 @@ from ett_core.causes import cause_of
 from ett_core.components import RECOMPILE, area_seconds
 from ett_core.details import CacheTotals, EvidenceLine
 from ett_core.failures import Diagnosis
+from ett_core.fleet.recurrence import infra_failures
+from ett_core.fleet.rows import Failure
 from ett_core.interference import as_object
 from ett_exporter.answer_types import (
     Attempts,
@@ -23,7 +25,6 @@ from ett_exporter.answer_types import (
     CachesOfJob,
     Checkpoints,
     EvidenceRow,
-    FailureOfJob,
     FailureRow,
     Job,
     JobCaches,
@@ -34,6 +35,7 @@ from ett_exporter.answer_types import (
     StretchRow,
     Timeline,
 )
+from ett_exporter.history import rows_of_view
 from ett_exporter.live import JobPage, JobView
 
 Fields: TypeAlias = dict[str, Any]
@@ -142,22 +144,6 @@ def job_caches_answer(view: JobView) -> JobCaches:
     return JobCaches(as_of=view.account.as_of, **_caches(view))
 
 
-def failures_of_job(view: JobView) -> list[FailureOfJob]:
-    """The failures of a job, each with what tells whose it is."""
-    whose: Fields = {
-        "job_id": view.account.job_id,
-        "job_name": view.label("job_name") or view.account.job_id,
-        "cluster": view.label("cluster"),
-        "team": view.label("team"),
-        "model": view.label("model"),
-        "accelerators": view.details.accelerators,
-    }
-    return [
-        FailureOfJob(**msgspec.structs.asdict(failure), **whose, cause=cause_of(failure), diagnosis=diagnosis)
-        for failure, diagnosis in zip(view.account.failures, view.diagnoses, strict=True)
-    ]
-
-
 def coarsened(timeline: Sequence[Stretch], limit: int = STRETCHES_SHOWN) -> list[Stretch]:
     """A timeline of about `limit` stretches at most: neighbours of one attempt are joined.
 
@@ -211,6 +197,7 @@ def _time(view: JobView) -> Fields:
         "tts_s": account.tts_s,
         "ttr_s": account.ttr_s,
         "failures": len(account.failures),
+        "infra_failures": infra_failures(view.diagnoses),
         "attempts": len(account.attempts),
         "unsaved_exposure_s": account.unsaved_exposure_s,
     }
@@ -243,19 +230,31 @@ def _checkpoint_totals(view: JobView) -> Fields:
 
 
 def _failures(page: JobPage) -> list[FailureRow]:
+    account = page.view.account
+    rows = rows_of_view(page.view).failures
     return [
-        _failure(failure, page.evidence.get(failure.attempt, ()), diagnosis)
-        for failure, diagnosis in zip(page.view.account.failures, page.view.diagnoses, strict=True)
+        _failure(failure, page.evidence.get(failure.attempt, ()), diagnosis, row)
+        for failure, diagnosis, row in zip(account.failures, page.view.diagnoses, rows, strict=True)
     ]
 
 
-def _failure(failure: FailureAccount, evidence: Sequence[EvidenceLine], diagnosis: Diagnosis) -> FailureRow:
-    lines = [
-        EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)
-        for line in evidence
-    ]
-    facts = msgspec.structs.asdict(failure)
-    return FailureRow(**facts, cause=cause_of(failure), diagnosis=diagnosis, evidence=lines)
+def _failure(
+    failure: FailureAccount, evidence: Sequence[EvidenceLine], diagnosis: Diagnosis, row: Failure
+) -> FailureRow:
+    return FailureRow(
+        **msgspec.structs.asdict(failure),
+        id=row.id,
+        ending=row.ending,
+        retry=row.retry,
+        recurrence=row.recurrence,
+        losses=row.losses,
+        cause=cause_of(failure),
+        diagnosis=diagnosis,
+        evidence=[
+            EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)
+            for line in evidence
+        ],
+    )
 
 
 def _ranks(page: JobPage, attempt: AttemptAccount) -> list[RankRow]:

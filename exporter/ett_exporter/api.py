@@ -23,6 +23,7 @@ from ett_exporter.answer_types import Timed
 from ett_exporter.endpoints import ENDPOINTS, Endpoint
 from ett_exporter.errors import StoreError
 from ett_exporter.exposition import Exposition
+from ett_exporter.failure_reads import FailureReads
 from ett_exporter.intake import Intake
 from ett_exporter.openapi import description, page
 from ett_exporter.queries import ChangesQuery, Nothing, QueryError, SpanQuery, from_pairs
@@ -76,7 +77,7 @@ def _route(endpoint: Endpoint, handler: Handler, tokens: Tokens | None) -> Route
             grant = _grant(request, tokens, endpoint.scope)
         return await handler(request, grant)
 
-    path = endpoint.path.replace("{job_id}", "{job_id:path}")
+    path = endpoint.path.replace("_id}", "_id:path}")
     return Route(path, answer, methods=[endpoint.method], name=endpoint.name)
 
 
@@ -106,6 +107,7 @@ class _Handlers:
         self._service = service
         self._exposition = exposition
         self._reads = Reads(service)
+        self._failure_reads = FailureReads(service)
         self._intake = Intake(service)
         self._polls = 0
 
@@ -126,18 +128,19 @@ class _Handlers:
 
     def _reader(self, endpoint: Endpoint) -> Handler:
         """Answers from the reads of the same name, in a worker thread."""
-        read: Callable[..., Timed] = getattr(self._reads, endpoint.name)
-        of_job = "{job_id}" in endpoint.path
-        view = endpoint.path.rpartition("{job_id}")[2] if of_job else ""
+        reads = self._reads if hasattr(self._reads, endpoint.name) else self._failure_reads
+        read: Callable[..., Timed] = getattr(reads, endpoint.name)
+        of_one = "{" in endpoint.path
+        view = endpoint.path.rpartition("{job_id}")[2] if "{job_id}" in endpoint.path else ""
 
         def work(request: Request) -> Response:
             query = _query(request, endpoint.query)
-            if not of_job:
+            if not of_one:
                 return tagged(request, _asked(read, query))
-            job_id = request.path_params["job_id"]
-            if view and self._service.knows(job_id + view):
-                return tagged(request, _asked(self._reads.job, job_id + view, SpanQuery()))
-            return tagged(request, _asked(read, job_id, query))
+            (name,) = request.path_params.values()
+            if view and self._service.knows(name + view):
+                return tagged(request, _asked(self._reads.job, name + view, SpanQuery()))
+            return tagged(request, _asked(read, name, query))
 
         async def answer(request: Request, _grant: Grant) -> Response:
             return await run_in_threadpool(work, request)

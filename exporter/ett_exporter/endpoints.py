@@ -38,7 +38,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BAD_QUERY = {400: "a parameter is unknown or not understood"}
-NO_JOB = {404: "there is no such job"}
+NOT_THERE = {404: "there is nothing of this name"}
 NO_STORE = {503: "the database cannot be read; wait Retry-After seconds"}
 INTAKE = {
     400: "the body is no whole stream of its encoding, or broke off",
@@ -52,7 +52,7 @@ INTAKE = {
 
 
 def _read(name: str, path: str, summary: str, answer: type, query: type = queries.Nothing) -> Endpoint:
-    errors = {**BAD_QUERY, **(NO_JOB if "{" in path else {}), **NO_STORE}
+    errors = {**BAD_QUERY, **(NOT_THERE if "{" in path else {}), **NO_STORE}
     return Endpoint(name=name, path=path, summary=summary, query=query, answer=answer, errors=errors)
 
 
@@ -94,8 +94,27 @@ ENDPOINTS: Sequence[Endpoint] = (
     _read("job_caches", "/api/v1/jobs/{job_id}/caches", "the compile caches of a job", answers.JobCaches),
     _read("job", "/api/v1/jobs/{job_id}", "one job in full", answers.Job, queries.SpanQuery),
     _read(
-        "failures", "/api/v1/failures", "failures of many jobs, the latest first", answers.Failures,
+        "failure",
+        "/api/v1/failures/{failure_id}",
+        "one failure with the lines that tell of it",
+        answers.FailureDetail,
+    ),
+    _read(
+        "failures",
+        "/api/v1/failures",
+        "failures of many jobs, the latest first, and by group",
+        answers.Failures,
         queries.FailuresQuery,
+    ),
+    _read(
+        "nodes", "/api/v1/nodes", "nodes at which failures point", answers.Nodes, queries.NodesQuery
+    ),
+    _read(
+        "regressions",
+        "/api/v1/regressions",
+        "components and failures that became worse",
+        answers.Regressions,
+        queries.WindowQuery,
     ),
     _read("caches", "/api/v1/caches", "the compile caches of many jobs", answers.Caches, queries.Page),
     _read("fleet", "/api/v1/fleet", "where the time of all jobs went", answers.Fleet, queries.FleetQuery),

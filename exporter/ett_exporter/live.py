@@ -20,7 +20,7 @@ from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
 from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.checkpoint_log import CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
-from ett_core.details import CacheTotals, EvidenceLine, JobDetails, StepTimes
+from ett_core.details import CacheTotals, EvidenceLine, JobDetails, Start, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.failures import Diagnosis, diagnose
 from ett_core.interference import SaveInterference
@@ -55,6 +55,8 @@ class DetailsView(msgspec.Struct, frozen=True):
     compile_s: Mapping[str, float]
     counters: Mapping[str, float]
     step_times: StepTimes | None
+    starts: Mapping[int, Start] = {}
+    """What each of the latest attempts runs on, by its number."""
 
 
 class JobView(msgspec.Struct, frozen=True):
@@ -337,6 +339,7 @@ def details_view(details: JobDetails) -> DetailsView:
         compile_s=dict(details.compile_s),
         counters=details.counters,
         step_times=details.step_times,
+        starts=details.starts,
     )
 
 

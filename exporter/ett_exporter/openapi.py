@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from html import escape
@@ -61,8 +62,8 @@ def _operation(endpoint: Endpoint) -> Json:
 
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[Json]:
-    if "{job_id}" in endpoint.path:
-        yield {"name": "job_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    for name in re.findall(r"{(\w+)}", endpoint.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
 def _query_parameters(endpoint: Endpoint) -> Iterator[Json]:

@@ -9,14 +9,17 @@ ett_exporter.queries.QueryError: begin: Expected `float | null`, got `str`
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
+from ett_core.fleet.rows import Failure
 from ett_exporter.live import JobView
 
+HOUR_S = 3600.0
 LONGEST_WAIT_S = 60.0
 MOST_ROWS = 10_000
 
@@ -32,6 +35,11 @@ SortKey = Literal[
     "failures", "-failures", "attempts", "-attempts", "accelerators", "-accelerators",
     "unsaved_exposure_s", "-unsaved_exposure_s", "last_progress_at", "-last_progress_at",
 ]  # fmt: skip
+
+GroupKey = Literal[
+    "failure_class", "domain", "ending", "node", "cluster", "team", "model", "accelerator_type", "job_id"
+]  # fmt: skip
+WINDOWS_S = {"1h": HOUR_S, "24h": 24 * HOUR_S, "7d": 168 * HOUR_S, "30d": 720 * HOUR_S, "90d": 2160 * HOUR_S}
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -97,23 +105,54 @@ class TimelineQuery(SpanQuery, frozen=True, kw_only=True, forbid_unknown_fields=
     limit: Annotated[int, msgspec.Meta(ge=1, le=20_000)] = 2000
 
 
-class FailuresQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Failures of which jobs, classes and domains, between which moments."""
+class WindowQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs, and which time: the latest `window`, or `begin` and `end`."""
 
-    failure_class: Words = ""
-    domain: Words = ""
+    window: Literal["1h", "24h", "7d", "30d", "90d"] = "30d"
     begin: Moment | None = None
     end: Moment | None = None
 
-    def wants(self, failure_class: str, domain: str, time: float) -> bool:
-        """Whether a failure of a job that is meant is meant."""
-        classes, domains = _words(self.failure_class), _words(self.domain)
-        return (
-            (not classes or failure_class in classes)
-            and (not domains or domain in domains)
-            and (self.begin is None or time >= self.begin)
-            and (self.end is None or time < self.end)
-        )
+    def span(self, now: float) -> tuple[float, float]:
+        """The beginning and the end of the time that is meant, in Unix seconds."""
+        end = now if self.end is None else self.end
+        return (end - WINDOWS_S[self.window] if self.begin is None else self.begin, end)
+
+
+class NodesQuery(WindowQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nodes of which jobs, in which time, and which rows of them."""
+
+    limit: Limit | None = None
+    offset: Offset = 0
+
+
+class FailuresQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Failures of which jobs, classes, domains, endings and nodes, in which time (all, unless told).
+
+    `group_by` adds the groups, the largest first by `order`: their number, or what they lost.
+    """
+
+    failure_class: Words = ""
+    domain: Words = ""
+    ending: Words = ""
+    node: Words = ""
+    window: Literal["1h", "24h", "7d", "30d", "90d"] | None = None
+    begin: Moment | None = None
+    end: Moment | None = None
+    group_by: GroupKey | None = None
+    order: Literal["count", "lost"] = "lost"
+
+    def span(self, now: float) -> tuple[float, float]:
+        """The beginning and the end of the time that is meant, in Unix seconds; infinite where untold."""
+        begin, end = self.begin, math.inf if self.end is None else self.end
+        if begin is None:
+            begin = -math.inf if self.window is None else min(now, end) - WINDOWS_S[self.window]
+        return begin, end
+
+    def wants(self, failure: Failure) -> bool:
+        """Whether a failure of a job and a time that are meant is meant."""
+        names = ("failure_class", "domain", "ending", "node")
+        given = ((_words(getattr(self, name)), getattr(failure, name)) for name in names)
+        return all(not wanted or value in wanted for wanted, value in given)
 
 
 class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,7 +14,6 @@ from ett_exporter.answer_types import (
     Caches,
     Changes,
     Checkpoints,
-    Failures,
     Fleet,
     Health,
     Job,
@@ -28,7 +27,6 @@ from ett_exporter.answers import (
     attempts_answer,
     caches_of_job,
     checkpoints_answer,
-    failures_of_job,
     job_caches_answer,
     job_failures_answer,
     job_row,
@@ -38,9 +36,9 @@ from ett_exporter.answers import (
 )
 from ett_exporter.fleet import Share, Window, by_group, fleet_group, weight_of
 from ett_exporter.live import WINDOWS_S, JobPage, JobView
+from ett_exporter.pages import page_of
 from ett_exporter.queries import (
     ChangesQuery,
-    FailuresQuery,
     Filter,
     FleetQuery,
     JobsQuery,
@@ -111,19 +109,6 @@ class Reads:
     def job_caches(self, job_id: str, _query: Nothing) -> JobCaches:
         """The compile caches of a job."""
         return job_caches_answer(self._page(job_id).view)
-
-    def failures(self, query: FailuresQuery) -> Failures:
-        """Failures of many jobs, the latest first."""
-        found = [
-            failure
-            for view in self._views(query)
-            if view.account.failures
-            for failure in failures_of_job(view)
-            if query.wants(failure.diagnosis.failure_class, failure.diagnosis.domain, failure.time)
-        ]
-        found.sort(key=lambda failure: (-failure.time, failure.job_id, failure.attempt))
-        shown, total, following = page_of(found, query)
-        return Failures(as_of=self._service.clock(), failures=shown, total=total, next_offset=following)
 
     def caches(self, query: Page) -> Caches:
         """The compile caches of many jobs, the latest to start first."""
@@ -227,12 +212,6 @@ def amounts_of(timeline: Sequence[Stretch]) -> Mapping[str, float]:
         for component, amount_ns in stretch.shares:
             totals[component] = totals.get(component, 0) + amount_ns
     return in_seconds(totals)
-
-
-def page_of(rows: Sequence[T], query: Page) -> tuple[Sequence[T], int, int | None]:
-    """The rows of a page, how many there are in all, and where the next page begins."""
-    end = len(rows) if query.limit is None else query.offset + query.limit
-    return rows[query.offset : end], len(rows), end if end < len(rows) else None
 
 
 def in_order(views: Sequence[JobView], sort: str) -> list[JobView]:

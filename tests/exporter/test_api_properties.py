@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import string
 from urllib.parse import quote, urlencode
 
@@ -104,7 +105,8 @@ def test_no_body_and_no_header_brings_it_down(app, post):
 @given(gets)
 def test_no_query_brings_it_down(app, get):
     """Whatever is asked for is answered with a success or a client's error."""
-    path = get["endpoint"].path.replace("{job_id}", quote(get["job_id"], errors="replace"))
+    name = quote(get["job_id"], errors="replace")
+    path = re.sub(r"{\w+}", lambda _: name, get["endpoint"].path)
     target = f"{path}?{urlencode(get['query'], errors='replace')}"
     answer = ask(app, "GET", target, [("if-none-match", get["if-none-match"])])
     assert answer.status_code < 500

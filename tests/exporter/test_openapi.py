@@ -18,6 +18,11 @@ NOW = 1_764_000_200.0
 READS = [e for e in ENDPOINTS if e.method == "GET" and e.answer is not None]
 
 
+def path_of(endpoint, job_id):
+    """The path of an endpoint about a job, or about the first failure of it."""
+    return endpoint.path.replace("{job_id}", job_id).replace("{failure_id}", f"{job_id}~0")
+
+
 def schema_of(endpoint):
     """The JSON Schema of an endpoint's success, with everything that it refers to."""
     described = description()
@@ -51,7 +56,7 @@ def test_real_answers_are_as_described(service, story, endpoint):
     async def ask():
         transport = httpx.ASGITransport(make_app(opened))
         async with httpx.AsyncClient(transport=transport, base_url="http://exporter") as client:
-            return [await client.get(endpoint.path.replace("{job_id}", name)) for name in ("ads/1", "b")]
+            return [await client.get(path_of(endpoint, name)) for name in ("ads/1", "b")]
 
     for answer in asyncio.run(ask()):
         assert answer.status_code == 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import msgspec
 
 from ett_core.accounting.account import AttemptAccount, FailureAccount, JobAccount
 from ett_core.failures import Diagnosis
-from ett_core.failures.classes import AFTER_REMEDIATION, UNKNOWN, WITH_CHANGE
+from ett_core.failures.classes import AFTER_REMEDIATION, INFRASTRUCTURE, PLATFORM, UNKNOWN, WITH_CHANGE
 
 FAILED, PREEMPTED, CANCELLED, TIMED_OUT = "failed", "preempted", "cancelled", "timed_out"
 ENDINGS = (FAILED, PREEMPTED, CANCELLED, TIMED_OUT)
@@ -51,6 +51,11 @@ class Recurrence(msgspec.Struct, frozen=True, gc=False):
 def ending_of(diagnosis: Diagnosis) -> str:
     """How the attempt ended, in the words that tell apart: failed, preempted, cancelled, timed_out."""
     return _ENDING_OF_CLASS.get(diagnosis.failure_class, FAILED)
+
+
+def infra_failures(diagnoses: Iterable[Diagnosis]) -> int:
+    """How many failures are of the infrastructure or the platform, by their diagnosed cause."""
+    return sum(diagnosis.domain in (INFRASTRUCTURE, PLATFORM) for diagnosis in diagnoses)
 
 
 def recurrences(account: JobAccount, diagnoses: Sequence[Diagnosis]) -> list[Recurrence]:

@@ -20,30 +20,42 @@ FULL = bool(os.environ.get("ETT_FULL"))
 DEPLOYED = {f"{kind}.{part}" for kind in ("start", "recover") for part in ("preproc_creation", "model_init")}
 
 
-def rows(shape: Scenario):
-    found = [each for each, _ in simulated(shape)]
+def rows(shape: Scenario, ranks: int = 2):
+    """All runs and failures of a fleet of whose jobs a few ranks report, and its window."""
+    found = [each for each, _ in simulated(replace(shape, reporting_ranks=ranks))]
     runs = [run for each in found for run in each.runs]
     failures = [failure for each in found for failure in each.failures]
     return runs, failures, END - shape.window_ms / 1000, END
 
 
-@pytest.mark.parametrize("seed", range(40 if FULL else 3))
-def test_a_deploy_that_slows_starts_is_found(seed):
-    """The parts that became slower, and no others, from about when they did."""
-    shape = scenario("incident", seed=seed, report_s=300.0)
-    runs, _, begin, end = rows(shape)
-    found = [each for each in regressions(runs, begin, end) if not each.family]
-    assert {each.figure for each in found} & DEPLOYED
-    assert {each.figure for each in found} <= {*DEPLOYED, "time_to_start", "time_to_recover"}
-    for each in found:
-        assert abs((each.since - begin) / (end - begin) - 0.5) < 0.2
-        assert 1.5 < each.factor < 3.5
+def blocks(first: int, few: int, many: int) -> list[range]:
+    """A few seeds by default; many in blocks with ETT_FULL=1."""
+    size = 20
+    if not FULL:
+        return [range(first, first + few)]
+    return [range(begin, begin + size) for begin in range(first, first + many, size)]
 
 
-def test_an_outage_is_found():
-    """In most seeds enough jobs are struck; what is found lies within the outage."""
+@pytest.mark.parametrize("seeds", blocks(0, 3, 40), ids=str)
+def test_a_deploy_that_slows_starts_is_found(seeds):
+    """In nearly every fleet of 40 jobs: the parts that became slower, no others, from about when they did."""
     seen = 0
-    seeds = range(40 if FULL else 4)
+    for seed in seeds:
+        shape = scenario("incident", seed=seed, report_s=300.0)
+        runs, _, begin, end = rows(shape)
+        found = [each for each in regressions(runs, begin, end) if not each.family]
+        seen += bool({each.figure for each in found} & DEPLOYED)
+        assert {each.figure for each in found} <= {*DEPLOYED, "time_to_start", "time_to_recover"}
+        for each in found:
+            assert abs((each.since - begin) / (end - begin) - 0.5) < 0.2
+            assert 1.5 < each.factor < 3.5
+    assert seen >= 0.9 * len(seeds)
+
+
+@pytest.mark.parametrize("seeds", blocks(0, 3, 40), ids=str)
+def test_an_outage_is_found(seeds):
+    """In most fleets enough jobs are struck; what is found lies within the outage."""
+    seen = 0
     for seed in seeds:
         shape = scenario("incident", seed=seed, report_s=300.0)
         for each in outbreaks(*rows(shape)):
@@ -54,25 +66,25 @@ def test_an_outage_is_found():
     assert seen >= len(seeds) / 2
 
 
-def test_a_bad_node_is_found():
+@pytest.mark.parametrize("seeds", blocks(0, 3, 20), ids=str)
+def test_a_bad_node_is_found(seeds):
     """Each cluster of `incident` has one, in use more or less; whoever is called suspect is one of them."""
     suspects = 0
-    seeds = range(20 if FULL else 3)
     for seed in seeds:
         shape = replace(scenario("incident", seed=seed, jobs=60, days=3.0, report_s=300.0), cluster_nodes=16)
-        found = [each for each in nodes(*rows(shape)) if each.suspect]
+        found = [each for each in nodes(*rows(shape, ranks=8)) if each.suspect]
         assert all(each.node.endswith("-n007") for each in found)
         suspects += len(found)
     assert suspects >= 0.6 * len(seeds)
 
 
-def test_calm_fleets_raise_few_alarms():
-    """Without deploy, outage and bad node: alarms of any kind in at most 5 % of the fleets."""
+@pytest.mark.parametrize("seeds", blocks(1000, 5, 200), ids=str)
+def test_calm_fleets_raise_few_alarms(seeds):
+    """Without deploy, outage and bad node: an alarm of any kind in one or two of twenty fleets at most."""
     alarms = 0
-    seeds = range(1000, 1200 if FULL else 1008)
     for seed in seeds:
         shape = scenario("incident", seed=seed, report_s=300.0)
         runs, failures, begin, end = rows(replace(shape, deploy=None, outage=None, bad_node=False))
         suspects = [each for each in nodes(runs, failures, begin, end) if each.suspect]
         alarms += bool(suspects or outbreaks(runs, failures, begin, end) or regressions(runs, begin, end))
-    assert alarms <= 0.05 * len(seeds) + 1
+    assert alarms <= 2

@@ -1,0 +1,128 @@
+"""From the failures of a fleet to the answers of the query API: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+import msgspec
+
+from ett_core.causes import cause_of
+from ett_core.fleet.rows import Failure
+from ett_core.fleet.tails import median
+from ett_exporter.answer_types import EvidenceRow, FailureGroup, FailureOfJob
+from ett_exporter.live import JobPage, JobView
+
+HOUR_S = 3600.0
+
+
+class Lost(TypedDict):
+    """What failures cost together."""
+
+    lost_accelerator_s: float
+    cost: float | None
+
+
+def failure_of_job(view: JobView, failure: Failure, place: int, prices: Mapping[str, float]) -> FailureOfJob:
+    """One failure, the one at a place of its job, with what tells whose it is."""
+    account = view.account.failures[place]
+    return FailureOfJob(
+        **msgspec.structs.asdict(account),
+        id=failure.id,
+        job_id=failure.job_id,
+        job_name=failure.job_name,
+        cluster=failure.cluster,
+        team=failure.team,
+        model=failure.model,
+        accelerators=view.details.accelerators,
+        accelerator_type=failure.accelerator_type,
+        cause=cause_of(account),
+        diagnosis=view.diagnoses[place],
+        ending=failure.ending,
+        retry=failure.retry,
+        recurrence=failure.recurrence,
+        losses=failure.losses,
+        **lost([failure], prices),
+    )
+
+
+def lost(failures: Sequence[Failure], prices: Mapping[str, float]) -> Lost:
+    """Held accelerator-seconds, and money where an accelerator has a price."""
+    return Lost(lost_accelerator_s=sum(map(_lost_s, failures)), cost=_cost(failures, prices))
+
+
+def _lost_s(failure: Failure) -> float:
+    return failure.losses.accelerator_s
+
+
+def _cost(failures: Sequence[Failure], prices: Mapping[str, float]) -> float | None:
+    if not prices:
+        return None
+    return sum(_lost_s(f) / HOUR_S * prices.get(f.accelerator_type, 0.0) for f in failures)
+
+
+def group_key(name: str, failure: Failure) -> str:
+    """The group that a failure belongs to; empty where that is not known."""
+    return str(getattr(failure, name))
+
+
+def groups_of(
+    failures: Sequence[Failure], name: str, order: str, prices: Mapping[str, float]
+) -> list[FailureGroup]:
+    """The failures by group, the largest first by their number (`count`) or their cost (`lost`).
+
+    `cumulative_ratio` is the share of all that this group and those before it make up (Pareto).
+    """
+    members: dict[str, list[Failure]] = {}
+    for failure in failures:
+        members.setdefault(group_key(name, failure), []).append(failure)
+    sizes = {
+        key: float(len(group)) if order == "count" else sum(map(_lost_s, group))
+        for key, group in members.items()
+    }
+    total = sum(sizes.values())
+    found = []
+    reached = 0.0
+    for key in sorted(members, key=lambda key: (-sizes[key], key)):
+        reached += sizes[key]
+        found.append(_group(key, members[key], failures, prices, reached / total if total else None))
+    return found
+
+
+def _group(
+    key: str,
+    members: Sequence[Failure],
+    failures: Sequence[Failure],
+    prices: Mapping[str, float],
+    cumulative: float | None,
+) -> FailureGroup:
+    all_lost_s, lost_s = (sum(map(_lost_s, group)) for group in (failures, members))
+    recovered = [failure.ttr_s for failure in members if failure.ttr_s is not None]
+    return FailureGroup(
+        key=key,
+        count=len(members),
+        jobs=len({failure.job_id for failure in members}),
+        count_ratio=len(members) / len(failures),
+        lost_ratio=lost_s / all_lost_s if all_lost_s else None,
+        cumulative_ratio=cumulative,
+        unsaved_s=sum(failure.losses.unsaved_s for failure in members),
+        stalled_s=sum(failure.losses.stalled_s for failure in members),
+        recovery_s=sum(failure.losses.recovery_s for failure in members),
+        ttr_median_s=median(recovered) if recovered else None,
+        first=min(failure.time for failure in members),
+        last=max(failure.time for failure in members),
+        **lost(members, prices),
+    )
+
+
+def evidence_of(page: JobPage, attempt: int) -> list[EvidenceRow]:
+    """The lines and facts of an attempt, in order of time."""
+    return [
+        EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)
+        for line in page.evidence.get(attempt, ())
+    ]
+
+
+def alike(failures: Sequence[Failure], place: int) -> list[str]:
+    """The names of the failures of the same job that came before it in its row of equal ones."""
+    return [failure.id for failure in failures[place - failures[place].recurrence.count + 1 : place]]

@@ -1,0 +1,127 @@
+"""Questions across jobs: failures and what they cost, suspect nodes, what became worse.
+
+From parameters to answers, read from a service in worker threads; the judgement is core's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from ett_core.fleet.nodes import nodes
+from ett_core.fleet.outbreaks import outbreaks
+from ett_core.fleet.regressions import regressions
+from ett_core.fleet.rows import Failure, Rows
+from ett_exporter.answer_types import FailureDetail, Failures, Nodes, Regressions
+from ett_exporter.failure_answers import alike, evidence_of, failure_of_job, groups_of, lost
+from ett_exporter.history import FleetHistory
+from ett_exporter.live import JobView
+from ett_exporter.pages import page_of
+from ett_exporter.queries import FailuresQuery, Filter, NodesQuery, Nothing, WindowQuery
+from ett_exporter.reads import RENEW_FOR_S, UnknownJobError
+from ett_exporter.recent import Recent
+from ett_exporter.service import Service
+
+LOOKED_AGAIN_AFTER_S = 30.0
+"""What became worse is worked out again at most so often for one question."""
+QUESTIONS_KEPT = 16
+
+
+class FailureReads:
+    """Answers from one service; any thread may call."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._history = FleetHistory()
+        self._worse: Recent[WindowQuery, Regressions] = Recent(QUESTIONS_KEPT)
+        self._lock = threading.Lock()
+
+    def failures(self, query: FailuresQuery) -> Failures:
+        """Failures of many jobs, the latest first; grouped as asked, the largest group first."""
+        now = self._service.clock()
+        views = {view.account.job_id: view for view in self._views(query) if view.account.failures}
+        span = query.span(now)
+        rows = self._history.rows(views.values())
+        found = [
+            (failure, place)
+            for each in rows
+            for place, failure in enumerate(each.failures)
+            if span[0] <= failure.time < span[1] and query.wants(failure)
+        ]
+        found.sort(key=lambda each: (-each[0].time, each[0].id))
+        shown, total, following = page_of(found, query)
+        prices = self._service.settings.prices
+        chosen = [failure for failure, _ in found]
+        return Failures(
+            as_of=now,
+            failures=[failure_of_job(views[f.job_id], f, place, prices) for f, place in shown],
+            total=total,
+            next_offset=following,
+            group_by=query.group_by,
+            groups=groups_of(chosen, query.group_by, query.order, prices) if query.group_by else [],
+            **lost(chosen, prices),
+        )
+
+    def failure(self, failure_id: str, _query: Nothing) -> FailureDetail:
+        """One failure with the lines that tell of it.
+
+        Raises:
+            UnknownJobError: there is none of this name.
+        """
+        job_id = failure_id.rpartition("~")[0]
+        page = self._service.page(job_id, self._service.clock()) if job_id else None
+        rows = self._history.of_job(page.view) if page is not None else Rows(job_id, 0.0, (), ())
+        place = next((n for n, failure in enumerate(rows.failures) if failure.id == failure_id), None)
+        if page is None or place is None:
+            raise UnknownJobError(f"no failure {failure_id[:160]!r} is known here")
+        row = failure_of_job(page.view, rows.failures[place], place, self._service.settings.prices)
+        return FailureDetail(
+            as_of=page.view.account.as_of,
+            **{name: getattr(row, name) for name in row.__struct_fields__},
+            evidence=evidence_of(page, page.view.account.failures[place].attempt),
+            alike=alike(rows.failures, place),
+        )
+
+    def nodes(self, query: NodesQuery) -> Nodes:
+        """The nodes at which failures point, the most suspicious first."""
+        now = self._service.clock()
+        begin, end = query.span(now)
+        rows = self._rows(query, begin)
+        found = nodes([run for each in rows for run in each.runs], _failures(rows), begin, end)
+        shown, total, following = page_of(found, query)
+        return Nodes(as_of=now, begin=begin, end=end, nodes=shown, total=total, next_offset=following)
+
+    def regressions(self, query: WindowQuery) -> Regressions:
+        """Classes of failures that strike many, and components that take longer than they did."""
+        now = self._service.clock()
+        with self._lock:
+            known = self._worse.get(query)
+            if known is None or not 0 <= now - known.as_of < LOOKED_AGAIN_AFTER_S:
+                known = self._look(query, now)
+                self._worse.put(query, known)
+            return known
+
+    def _look(self, query: WindowQuery, now: float) -> Regressions:
+        begin, end = query.span(now)
+        rows = self._rows(query, begin)
+        runs = [run for each in rows for run in each.runs]
+        return Regressions(
+            as_of=now,
+            begin=begin,
+            end=end,
+            runs=sum(1 for run in runs if begin <= run.start < end),
+            failures=sum(1 for failure in _failures(rows) if begin <= failure.time < end),
+            components=regressions(runs, begin, end),
+            outbreaks=outbreaks(runs, _failures(rows), begin, end),
+        )
+
+    def _rows(self, query: Filter, begin: float) -> list[Rows]:
+        return self._history.rows(view for view in self._views(query) if view.account.end >= begin)
+
+    def _views(self, jobs: Filter) -> Sequence[JobView]:
+        views = self._service.known_views(self._service.clock(), RENEW_FOR_S)
+        return [view for view in views if jobs.holds(view)]
+
+
+def _failures(rows: Sequence[Rows]) -> list[Failure]:
+    return [failure for each in rows for failure in each.failures]

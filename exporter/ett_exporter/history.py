@@ -1,0 +1,87 @@
+"""The history of a fleet: the rows of its jobs, kept between questions so that only what is new is read.
+
+Any thread may ask. Memory is bounded: runs and failures of the jobs that ended last are kept, up to a
+number; those of others are not looked at.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+import msgspec
+
+from ett_core.fleet.rows import Rows, rows_of
+from ett_exporter.live import JobView
+
+MOST_ROWS = 40_000
+"""Runs and failures kept, together; at about 2 kB each."""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    view: JobView
+    rows: Rows
+
+
+class FleetHistory:
+    """The rows of all jobs, from their views."""
+
+    def __init__(self, most_rows: int = MOST_ROWS) -> None:
+        self._most = most_rows
+        self._kept: dict[str, _Kept] = {}
+        self._lock = threading.Lock()
+
+    def rows(self, views: Iterable[JobView]) -> list[Rows]:
+        """The rows of these jobs; of too many, those of the jobs that ended last."""
+        with self._lock:
+            found = [self._rows(view) for view in views]
+            self._forget()
+            return [each for each in found if each.job_id in self._kept]
+
+    def of_job(self, view: JobView) -> Rows:
+        """The rows of one job."""
+        with self._lock:
+            known = self._kept.get(view.account.job_id)
+            return known.rows if known and _is_same(known.view, view) else rows_of_view(view)
+
+    def _rows(self, view: JobView) -> Rows:
+        job_id = view.account.job_id
+        known = self._kept.get(job_id)
+        if known is None or not _is_same(known.view, view):
+            known = self._kept[job_id] = _Kept(view, rows_of_view(view))
+        return known.rows
+
+    def _forget(self) -> None:
+        """Forget the jobs that ended first, while there are too many rows."""
+        sizes = {job_id: _size(kept.rows) for job_id, kept in self._kept.items()}
+        spare = sum(sizes.values()) - self._most
+        if spare <= 0:
+            return
+        for job_id in sorted(sizes, key=lambda job_id: self._kept[job_id].rows.end):
+            if spare <= 0:
+                break
+            spare -= sizes[job_id]
+            del self._kept[job_id]
+
+
+def rows_of_view(view: JobView) -> Rows:
+    """The rows of a job as it was seen."""
+    details = view.details
+    return rows_of(view.account, view.diagnoses, details.labels, details.starts, details.accelerator_type)
+
+
+def _size(rows: Rows) -> int:
+    return len(rows.runs) + len(rows.failures)
+
+
+def _is_same(known: JobView, view: JobView) -> bool:
+    """Whether two views of a job have the same rows: it is over, and nothing more was heard of it."""
+    if known is view:
+        return True
+    one, other = known.account, view.account
+    ended = one.finished and other.finished
+    return ended and (one.end, one.last_event_at) == (other.end, other.last_event_at) and _same(known, view)
+
+
+def _same(known: JobView, view: JobView) -> bool:
+    return known.diagnoses == view.diagnoses and known.details.labels == view.details.labels
