@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ class Watcher:
         self._service = service
         self._directories = directories
         self._interval_s = interval_s
+        self._troubles = Troubles()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ett-watch", daemon=True)
 
@@ -39,45 +40,91 @@ class Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the current look."""
+        """End after what is being read."""
         self._stopping.set()
         self._thread.join()
 
     def _run(self) -> None:
         while True:
-            look(self._service, self._directories)
+            self._look()
             if self._stopping.wait(self._interval_s):
                 return
 
+    def _look(self) -> None:
+        try:
+            look(self._service, self._directories, self._troubles, self._goes_on)
+        except Exception:  # noqa: BLE001 - the thread lives as long as the exporter
+            _log.exception("a look at the journals failed; the next one tries again")
 
-def look(service: Service, directories: Sequence[Path]) -> None:
-    """Take in once what was appended to the journals; a file in trouble is logged and left for later."""
-    for directory in directories:
-        for path in _journals(directory):
-            _follow_or_log(service, path)
+    def _goes_on(self) -> bool:
+        return not self._stopping.is_set()
 
 
-def _journals(directory: Path) -> Sequence[Path]:
+class Troubles:
+    """What is wrong where; each trouble is logged when it begins or changes, and when it is over."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+
+    def note(self, where: str, error: Exception) -> None:
+        """Something does not work there."""
+        said = str(error)
+        if self._said.get(where) != said:
+            self._said[where] = said
+            _log.warning("%s: %s; it is tried again", where, said)
+
+    def over(self, where: str) -> None:
+        """It works there."""
+        if self._said.pop(where, None) is not None:
+            _log.warning("%s: works again", where)
+
+
+def look(
+    service: Service,
+    directories: Sequence[Path],
+    troubles: Troubles | None = None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> None:
+    """Take in once what was appended to the journals, as long as `go_on` says so.
+
+    A file in trouble is left for later. Where the store takes nothing, so are the rest.
+    """
+    troubles = troubles or Troubles()
+    try:
+        for directory in directories:
+            for path in _journals(directory, troubles):
+                _follow_if_possible(service, path, troubles, go_on)
+    except StoreError as error:
+        troubles.note("watching", error)
+    else:
+        troubles.over("watching")
+
+
+def _journals(directory: Path, troubles: Troubles) -> Sequence[Path]:
     """The journals below a directory; none, until the next look, where it changes under the reader."""
     try:
-        return sorted(path for path in directory.rglob("*.jsonl") if path.is_file())
+        found = sorted(path for path in directory.rglob("*.jsonl") if path.is_file())
     except OSError as error:
-        _log.warning("%s: %s", directory, error)
+        troubles.note(str(directory), error)
         return ()
+    troubles.over(str(directory))
+    return found
 
 
-def _follow_or_log(service: Service, path: Path) -> None:
+def _follow_if_possible(service: Service, path: Path, troubles: Troubles, go_on: Callable[[], bool]) -> None:
     try:
-        _follow(service, path)
-    except (OSError, BusyError, StoreError) as error:
-        _log.warning("%s: %s", path, error)
+        _follow(service, path, go_on)
+    except (OSError, BusyError) as error:
+        troubles.note(str(path), error)
+    else:
+        troubles.over(str(path))
 
 
-def _follow(service: Service, path: Path) -> None:
+def _follow(service: Service, path: Path, go_on: Callable[[], bool]) -> None:
     with path.open("rb") as journal:
         reached = _where_to_go_on(service, path, os.fstat(journal.fileno()))
         journal.seek(reached.offset)
-        while text := _whole_lines(journal.read(CHUNK_BYTES)):
+        while go_on() and (text := _whole_lines(journal.read(CHUNK_BYTES))):
             _take(service, path, text, reached.lines + 1)
             reached = JournalOffset(
                 reached.inode, reached.offset + len(text), reached.lines + text.count(b"\n")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ett_exporter import watch
-from ett_exporter.watch import look
+from ett_exporter.errors import StoreError
+from ett_exporter.watch import Troubles, look
 
 NOW = 1_764_000_200.0
 
@@ -106,6 +107,43 @@ def test_a_journal_that_cannot_be_read_is_left_for_later(service, story, journal
     opened = service()
     look(opened, [journals])
     assert count(opened) > 0
+
+
+def test_a_store_that_takes_nothing_is_told_once(service, story, journals, caplog, monkeypatch):
+    """Many journals and many looks while the disk is full are one line of log; the end of it is another."""
+    bodies = list(story("a").bodies().values())
+    for number, body in enumerate(bodies):
+        (journals / f"{number}.jsonl").write_bytes(body)
+    opened, troubles = service(), Troubles()
+
+    def full(*_arguments):
+        raise StoreError("cannot write to the database: database or disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(opened.store, "append", full)
+        for _ in range(50):
+            look(opened, [journals], troubles)
+    assert count(opened) == 0
+    assert [record.message for record in caplog.records] == [
+        "watching: cannot write to the database: database or disk is full; it is tried again"
+    ]
+    look(opened, [journals], troubles)
+    assert count(opened) == sum(body.count(b"\n") for body in bodies)
+    assert caplog.records[-1].message == "watching: works again"
+    assert len(caplog.records) == 2
+
+
+def test_a_watcher_that_is_stopped_leaves_the_rest_for_the_next_one(service, story, journals):
+    """Told to stop, a look ends after the piece that it has begun, and nothing is lost."""
+    for number, body in enumerate(story("a").bodies().values()):
+        (journals / f"{number}.jsonl").write_bytes(body)
+    answers = iter([True])
+    opened = service()
+    look(opened, [journals], go_on=lambda: next(answers, False))
+    first = count(opened)
+    look(opened, [journals])
+    assert 0 < first < count(opened)
+    assert opened.stats.duplicates == 0
 
 
 def test_a_directory_that_goes_away_under_the_reader_stops_nothing(service, story, journals, tmp_path):
