@@ -1,15 +1,15 @@
-"""Reading and writing the rows of closed jobs, within the transaction of a connection."""
+"""The rows of closed jobs, and deleting their segments, within the transaction of a connection."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, insert, select
+from sqlalchemy import Connection, Table, delete, exists, insert, select
 
 from ett_exporter.closed import page_of, rows_of
 from ett_exporter.live import JobPage
-from ett_exporter.schema import attempts, checkpoints, failures, jobs, timelines
+from ett_exporter.schema import attempts, checkpoints, failures, jobs, segments, timelines
 
 
 def write(connection: Connection, page: JobPage, through: float) -> bool:
@@ -50,3 +50,40 @@ def read(connection: Connection, job_id: str) -> JobPage | None:
 def _details(connection: Connection, table: Table, job_id: str) -> Sequence[str]:
     query = select(table.c.detail).where(table.c.job_id == job_id).order_by(table.c.place)
     return connection.execute(query).scalars().all()
+
+
+def prunable(connection: Connection, before: float, ended_before: float) -> Sequence[str]:
+    """Closed jobs that ended before a moment, of which nothing came since another (Unix seconds)."""
+    c = jobs.c
+    query = select(c.job_id).where(
+        c.last_received_at < before,
+        c.closed_through >= c.last_received_at,
+        c.end_time < ended_before,
+        c.pruned_at.is_(None) | (c.pruned_at < c.last_received_at),
+    )
+    return connection.execute(query).scalars().all()
+
+
+def begin_pruning(connection: Connection, job_id: str, before: float, now: float) -> bool:
+    """Note that the rows of a job are all that will be left of it; False where something came."""
+    c = jobs.c
+    unchanged = (c.last_received_at < before) & (c.closed_through >= c.last_received_at)
+    noted = jobs.update().where(c.job_id == job_id, unchanged).values(pruned_at=now)
+    return connection.execute(noted).rowcount > 0
+
+
+def half_pruned(connection: Connection) -> Sequence[str]:
+    """Jobs of which segments are to be deleted."""
+    older = (segments.c.job_id == jobs.c.job_id) & (segments.c.received_at < jobs.c.pruned_at)
+    query = select(jobs.c.job_id).where(jobs.c.pruned_at.is_not(None), exists().where(older))
+    return connection.execute(query).scalars().all()
+
+
+def prune(connection: Connection, job_id: str, most: int) -> int:
+    """Delete some segments of a job that is being pruned; returns their number."""
+    pruned_at = select(jobs.c.pruned_at).where(jobs.c.job_id == job_id).scalar_subquery()
+    query = select(segments.c.id).where(segments.c.job_id == job_id, segments.c.received_at < pruned_at)
+    ids = connection.execute(query.order_by(segments.c.id).limit(most)).scalars().all()
+    if ids:
+        connection.execute(delete(segments).where(segments.c.id.in_(ids)))
+    return len(ids)

@@ -22,26 +22,21 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
-    Insert,
     RootTransaction,
     Select,
-    Table,
-    case,
     delete,
-    exists,
     insert,
     literal_column,
     select,
     tuple_,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from ett_core.events import AnyEvent, encode
 from ett_core.lines import decode_lines
 from ett_core.sequences import Sequences
-from ett_exporter import closed_rows
+from ett_exporter import closed_rows, snapshot_rows
 from ett_exporter.commits import GroupCommit
 from ett_exporter.database import open_engine, reason, sqlalchemy_url
 from ett_exporter.errors import InDoubtError, StoreError
@@ -50,7 +45,8 @@ from ett_exporter.live import JobPage
 from ett_exporter.owners import FileOwnership, NoOwnership, Ownership, SessionOwnership, Shard
 from ett_exporter.places import LAST_ID, Kept, Place, Snapshot, Stored
 from ett_exporter.recent import Recent
-from ett_exporter.schema import jobs, journal_offsets, segments, snapshots, writers
+from ett_exporter.schema import jobs, journal_offsets, segments, writers
+from ett_exporter.statements import Statements
 
 COMPRESSION_LEVEL = 1
 WRITERS_REMEMBERED = 100_000
@@ -121,6 +117,7 @@ class Store:
         self._offsets_lock = threading.Lock()
         self._engine, self._ownership = _opened(sqlalchemy_url(database), shard)
         self._is_postgresql = self._engine.dialect.name == "postgresql"
+        self._statements = Statements(is_postgresql=self._is_postgresql)
         try:
             self._forget_the_future()
         except BaseException:
@@ -189,9 +186,9 @@ class Store:
         transaction_id = connection.execute(_TRANSACTION).scalar_one() if self._is_postgresql else 0
         self._note_jobs(connection, rows)
         self._note_held(connection, {key: held[key] for key in sorted(set(map(_writer_of, rows)))})
-        statement = insert(segments).returning(segments.c.id, sort_by_parameter_order=True)
         values = [{**row, "transaction_id": transaction_id} for row in rows]
-        return [Place(transaction_id, row_id) for row_id in connection.execute(statement, values).scalars()]
+        ids = connection.execute(self._statements.keep, values).scalars()
+        return [Place(transaction_id, row_id) for row_id in ids]
 
     def _new_lines(
         self,
@@ -229,7 +226,7 @@ class Store:
         query = select(writers.c.job_id, writers.c.writer, writers.c.ranges).where(_among(missing))
         if self.shard is not None:
             blank = [{"job_id": job_id, "writer": writer, "ranges": ""} for job_id, writer in missing]
-            connection.execute(postgresql.Insert(writers).on_conflict_do_nothing(), blank)
+            connection.execute(self._statements.note_writer, blank)
             query = query.order_by(writers.c.job_id, writers.c.writer).with_for_update()
         ranges = {(row[0], row[1]): row[2] for row in connection.execute(query)}
         return known | {key: Sequences.parse(ranges.get(key, "")) for key in missing}
@@ -262,26 +259,14 @@ class Store:
             {"job_id": job_id, "first_received_at": at, "last_received_at": at}
             for job_id, at in sorted(latest.items())
         ]
-        statement = self._insert_into(jobs)
-        new, old = statement.excluded.last_received_at, jobs.c.last_received_at
-        later = {"last_received_at": case((new > old, new), else_=old)}
-        connection.execute(statement.on_conflict_do_update(index_elements=["job_id"], set_=later), values)
+        connection.execute(self._statements.note_job, values)
 
     def _note_held(self, connection: Connection, held: Mapping[tuple[str, str], Sequences]) -> None:
         values = [
             {"job_id": job_id, "writer": writer, "ranges": str(sequences)}
             for (job_id, writer), sequences in held.items()
         ]
-        connection.execute(self._upsert(writers, ["job_id", "writer"], ["ranges"]), values)
-
-    def _upsert(self, table: Table, keys: Sequence[str], changing: Sequence[str]) -> Insert:
-        """Insert rows of a table; where the key is there, change these columns."""
-        statement = self._insert_into(table)
-        new = {name: statement.excluded[name] for name in changing}
-        return statement.on_conflict_do_update(index_elements=list(keys), set_=new)
-
-    def _insert_into(self, table: Table) -> postgresql.Insert | sqlite.Insert:
-        return postgresql.Insert(table) if self._is_postgresql else sqlite.Insert(table)
+        connection.execute(self._statements.note_held, values)
 
     def clock_offset_s(self, job_id: str, writer: str) -> float | None:
         """The offset last recorded of a writer's clock."""
@@ -345,34 +330,12 @@ class Store:
     def save_snapshots(self, made: Sequence[Snapshot], code: str) -> None:
         """Keep snapshots that this code has made in the place of older ones."""
         with self._writing() as connection:
-            self._save_snapshots(connection, made, code)
-
-    def _save_snapshots(self, connection: Connection, made: Sequence[Snapshot], code: str) -> None:
-        values = [
-            {
-                "job_id": each.job_id,
-                "transaction_id": each.place.transaction_id,
-                "last_segment_id": each.place.segment_id,
-                "beyond": msgspec.json.encode(each.beyond).decode(),
-                "format": code,
-                "blob": each.blob,
-            }
-            for each in sorted(made, key=lambda snapshot: snapshot.job_id)
-        ]
-        changing = [name for name in values[0] if name != "job_id"] if values else []
-        if values:
-            connection.execute(self._upsert(snapshots, ["job_id"], changing), values)
+            snapshot_rows.write(connection, self._statements.save_snapshot, made, code)
 
     def snapshot(self, job_id: str, code: str) -> Snapshot | None:
         """The last snapshot of a job; None where other code than `code` has made it."""
-        c = snapshots.c
-        query = select(c.transaction_id, c.last_segment_id, c.beyond, c.blob)
         with self._reading() as connection:
-            row = connection.execute(query.where(c.job_id == job_id, c.format == code)).first()
-        if row is None:
-            return None
-        beyond = msgspec.json.decode(row[2], type=list[int])
-        return Snapshot(job_id, Place(row[0], row[1]), beyond, row[3])
+            return snapshot_rows.read(connection, job_id, code)
 
     def close_job(self, page: JobPage, through: float, made: Snapshot | None, code: str) -> bool:
         """Write the rows of a job that is over, with its last snapshot, in the place of older ones.
@@ -383,7 +346,7 @@ class Store:
         with self._writing() as connection:
             written = closed_rows.write(connection, page, through)
             if written and made is not None:
-                self._save_snapshots(connection, [made], code)
+                snapshot_rows.write(connection, self._statements.save_snapshot, [made], code)
             return written
 
     def closed_job(self, job_id: str) -> JobPage | None:
@@ -393,41 +356,23 @@ class Store:
 
     def prunable(self, before: float, ended_before: float) -> list[str]:
         """Closed jobs that ended before a moment, of which nothing came since another (Unix seconds)."""
-        c = jobs.c
-        query = select(c.job_id).where(
-            c.last_received_at < before,
-            c.closed_through >= c.last_received_at,
-            c.end_time < ended_before,
-            (c.pruned_at.is_(None)) | (c.pruned_at < c.last_received_at),
-        )
         with self._reading() as connection:
-            return [job_id for (job_id,) in connection.execute(query) if self.owns(job_id)]
+            return list(filter(self.owns, closed_rows.prunable(connection, before, ended_before)))
 
     def begin_pruning(self, job_id: str, before: float, now: float) -> bool:
         """Note that the rows of a job are all that will be left of it; False where something came."""
-        c = jobs.c
-        unchanged = (
-            (c.job_id == job_id) & (c.last_received_at < before) & (c.closed_through >= c.last_received_at)
-        )
         with self._writing() as connection:
-            return connection.execute(jobs.update().where(unchanged).values(pruned_at=now)).rowcount > 0
+            return closed_rows.begin_pruning(connection, job_id, before, now)
 
     def half_pruned(self) -> list[str]:
         """Jobs of which segments are to be deleted."""
-        older = (segments.c.job_id == jobs.c.job_id) & (segments.c.received_at < jobs.c.pruned_at)
-        query = select(jobs.c.job_id).where(jobs.c.pruned_at.is_not(None), exists().where(older))
         with self._reading() as connection:
-            return [job_id for (job_id,) in connection.execute(query) if self.owns(job_id)]
+            return list(filter(self.owns, closed_rows.half_pruned(connection)))
 
     def prune(self, job_id: str, most: int = READ_ROWS) -> int:
         """Delete some segments of a job that is being pruned; returns their number."""
-        pruned_at = select(jobs.c.pruned_at).where(jobs.c.job_id == job_id).scalar_subquery()
-        query = select(segments.c.id).where(segments.c.job_id == job_id, segments.c.received_at < pruned_at)
         with self._writing() as connection:
-            ids = connection.execute(query.order_by(segments.c.id).limit(most)).scalars().all()
-            if ids:
-                connection.execute(delete(segments).where(segments.c.id.in_(ids)))
-            return len(ids)
+            return closed_rows.prune(connection, job_id, most)
 
     def journal_offset(self, path: str) -> JournalOffset | None:
         """How far the journal at `path` has been read."""
@@ -465,8 +410,7 @@ class Store:
             next_id = connection.execute(_NEXT).scalar_one()
             strange = segments.c.transaction_id >= next_id
             changed = connection.execute(segments.update().where(strange).values(transaction_id=0)).rowcount
-            of_future = snapshots.c.transaction_id >= next_id
-            connection.execute(delete(snapshots) if changed else delete(snapshots).where(of_future))
+            snapshot_rows.forget(connection, None if changed else next_id)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

@@ -1,0 +1,46 @@
+"""Reading and writing the snapshots of live jobs, within the transaction of a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import Connection, Insert, delete, select
+
+from ett_exporter.places import Place, Snapshot
+from ett_exporter.schema import snapshots
+
+
+def write(connection: Connection, statement: Insert, made: Sequence[Snapshot], code: str) -> None:
+    """Keep snapshots that the code `code` has made, by `statement`, in one order."""
+    values = [
+        {
+            "job_id": each.job_id,
+            "transaction_id": each.place.transaction_id,
+            "last_segment_id": each.place.segment_id,
+            "beyond": msgspec.json.encode(each.beyond).decode(),
+            "format": code,
+            "blob": each.blob,
+        }
+        for each in sorted(made, key=lambda snapshot: snapshot.job_id)
+    ]
+    if values:
+        connection.execute(statement, values)
+
+
+def read(connection: Connection, job_id: str, code: str) -> Snapshot | None:
+    """The snapshot of a job; None where there is none, or other code has made it."""
+    c = snapshots.c
+    query = select(c.transaction_id, c.last_segment_id, c.beyond, c.blob)
+    row = connection.execute(query.where(c.job_id == job_id, c.format == code)).first()
+    if row is None:
+        return None
+    return Snapshot(job_id, Place(row[0], row[1]), msgspec.json.decode(row[2], type=list[int]), row[3])
+
+
+def forget(connection: Connection, from_transaction: int | None) -> None:
+    """Delete all snapshots, or those from a transaction on."""
+    every = delete(snapshots)
+    if from_transaction is not None:
+        every = every.where(snapshots.c.transaction_id >= from_transaction)
+    connection.execute(every)
