@@ -130,6 +130,10 @@ def test_a_bare_torchrun_needs_variables_only(ran, tmp_path):
         *[(8, "sync"), (16, "async"), (16, "sync")],
         *[(24, "sync"), (32, "async"), (32, "sync")],
     ]
+    uploaded = {event.step for event in done.of("checkpoint") if event.upload_s is not None}
+    assert uploaded == {16, 32}
+    beside = {event.track for event in done.of("phase_end") if event.phase == "checkpoint_upload"}
+    assert beside == {"checkpoint"}
 
 
 def test_a_trainer_class_counts_optimizer_steps_and_resumes_by_the_optimizers_count(ett_run, tmp_path):

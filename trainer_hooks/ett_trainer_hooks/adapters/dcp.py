@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -53,7 +53,7 @@ def save(
         _wait_for_previous(recorder, span)
         metadata = torch_dcp.save(state_dict, **arguments)
         span.bytes = recorder.guard.call(bytes_of, metadata)
-    fate = _Fate(recorder, span, durable, arguments)
+    fate = Fate(recorder, span, durable, arguments)
     recorder.guard.call(fate.tell, span.blocking_s)
     return metadata
 
@@ -77,9 +77,7 @@ def async_save(
         began_s = time.monotonic()
         response = torch_dcp.async_save(state_dict, **arguments)
         staged_s = time.monotonic() - began_s
-    recorder.guard.call(
-        _follow, _Flight(_Fate(recorder, span, durable, arguments), began_s), response, staged_s
-    )
+    recorder.guard.call(follow, Flight(Fate(recorder, span, durable, arguments), began_s), response, staged_s)
     return response
 
 
@@ -117,20 +115,25 @@ def wait_for_staging(recorder: Recorder) -> None:
             flight.staged.wait()
 
 
-class _Fate:
-    """What is to be said of a save once all its ranks are through, and whether this rank says it."""
+class Fate:
+    """What is to be said of a save once all its ranks are through, and whether this rank says it.
+
+    `arguments` are those that torch got; `then` is called once the save was called durable here.
+    """
 
     def __init__(
         self,
         recorder: Recorder,
         span: SaveSpan,
-        durable: bool | None,  # noqa: FBT001 - private
-        arguments: dict[str, Any],
+        durable: bool | None,  # noqa: FBT001 - as in `save`
+        arguments: Mapping[str, Any],
+        then: Callable[[], None] = lambda: None,
     ) -> None:
         self.recorder = recorder
         self.span = span
         self.spoken_here = recorder.guard.call(coordinates, arguments) if durable is None else durable
         self.place = recorder.guard.call(place_of, arguments)
+        self._then = then
 
     def tell(self, duration_s: float) -> None:
         """The save returned after `duration_s`: it is durable, unless what makes it exist is missing."""
@@ -139,6 +142,7 @@ class _Fate:
         step, mode = self.span.saved_step, self.span.mode
         if self.place is None or has_metadata(self.place):
             self.recorder.durable(step, mode=mode, bytes=self.span.bytes, duration_s=duration_s)
+            self._then()
         else:
             self.fail(f"the save returned, but there is no metadata in {self.place}")
 
@@ -147,10 +151,10 @@ class _Fate:
         self.recorder.checkpoint_failed(self.span.saved_step, message, mode=self.span.mode)
 
 
-class _Flight:
+class Flight:
     """An asynchronous save on its way; `staged` and `over` are set once that is so and told."""
 
-    def __init__(self, fate: _Fate, began_s: float) -> None:
+    def __init__(self, fate: Fate, began_s: float) -> None:
         self.fate = fate
         self.recorder = fate.recorder
         self.step = fate.span.saved_step
@@ -183,8 +187,9 @@ class _Flight:
         try:
             self.recorder.guard.call(self._upload_done, future)
         finally:
-            _flights.pop(self.recorder, None)
-            termination.at_death(self.recorder, None)
+            if _flights.get(self.recorder) is self:
+                del _flights[self.recorder]
+                termination.at_death(self.recorder, None)
             self.staged.set()
             self.over.set()
 
@@ -221,10 +226,10 @@ class _Flight:
             self.fate.tell(now_s - self._began_s)
 
 
-_flights: WeakKeyDictionary[Recorder, _Flight] = WeakKeyDictionary()
+_flights: WeakKeyDictionary[Recorder, Flight] = WeakKeyDictionary()
 
 
-def _follow(flight: _Flight, response: Any, staged_s: float) -> None:  # noqa: ANN401 - torch's
+def follow(flight: Flight, response: Any, staged_s: float) -> None:  # noqa: ANN401 - torch's
     """Have what becomes of a save told by the futures that torch gave."""
     when_uploaded = getattr(response, "upload_completion", response).add_done_callback
     staging = getattr(response, "staging_completion", None)
@@ -247,7 +252,7 @@ def _wait_for_previous(recorder: Recorder, span: SaveSpan) -> None:
         span.wait_previous_s = time.monotonic() - began_s
 
 
-def coordinates(arguments: dict[str, Any]) -> bool:
+def coordinates(arguments: Mapping[str, Any]) -> bool:
     """Whether this rank knows of all others that a save with these arguments is complete."""
     if not (dist.is_available() and dist.is_initialized()):
         return True
@@ -262,7 +267,7 @@ def bytes_of(metadata: Any) -> int | None:  # noqa: ANN401 - torch's
     return sum(int(part.length) for part in parts) if parts else None
 
 
-def place_of(arguments: dict[str, Any]) -> Path | None:
+def place_of(arguments: Mapping[str, Any]) -> Path | None:
     """The directory that torch's own writer for file systems writes to; None for other storage."""
     writer, place = arguments.get("storage_writer"), arguments.get("checkpoint_id")
     if writer is None:

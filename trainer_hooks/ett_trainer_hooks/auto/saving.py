@@ -2,8 +2,8 @@
 
 Wrappers around public functions, on the thread that trains. Durable is said only where it is known:
 of files that are closed, once the program has gone on to its next step (so that a checkpoint of
-several files, which may wait for other ranks, is whole), by rank 0; of a distributed save that
-returned; of an asynchronous one whose upload is complete. It is dated to the end of the save.
+several files, which may wait for other ranks, is whole), by rank 0, dated to the end of the save; of
+distributed saves as by the adapter for them (`adapters.dcp`), by the coordinator.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ett_trainer_hooks.auto.recorder import AutomaticRecorder
 from ett_trainer_hooks.auto.state import holds_optimizer, is_state
 from ett_trainer_hooks.auto.watch import Watch
-from ett_trainer_hooks.recording.spans import describe
+from ett_trainer_hooks.recording.spans import SaveSpan
+
+if TYPE_CHECKING:
+    from ett_trainer_hooks.adapters.dcp import Fate
 
 Function = Callable[..., Any]
 
@@ -98,13 +102,11 @@ def saving_together(watch: Watch, save: Function) -> Function:
     def observed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as torch's
         if not watch.here:
             return save(*args, **kwargs)
-        step = watch.recorder.step
-        with watch.whole(), watch.recorder.checkpoint(step) as span:
+        recorder = watch.recorder
+        with watch.whole(), recorder.checkpoint(recorder.step) as span:
             result = save(*args, **kwargs)
-            span.bytes = watch.recorder.guard.call(_bytes_of, result)
-        if watch.recorder.identity.rank == 0:
-            watch.recorder.durable(step, bytes=span.bytes)
-            watch.recorder.note_save(step, place_of(kwargs))
+            span.bytes = recorder.guard.call(_bytes_of, result)
+        recorder.guard.call(_tell, recorder, span, kwargs)
         return result
 
     return observed
@@ -117,11 +119,11 @@ def saving_asynchronously(watch: Watch, save: Function) -> Function:
     def observed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as torch's
         if not watch.here:
             return save(*args, **kwargs)
-        step = watch.recorder.step
-        began_s = watch.recorder.monotonic()
-        with watch.whole(), watch.recorder.checkpoint(step, mode="async"):
+        recorder = watch.recorder
+        began_s = recorder.monotonic()
+        with watch.whole(), recorder.checkpoint(recorder.step, mode="async") as span:
             result = save(*args, **kwargs)
-        watch.recorder.guard.call(_follow, watch, result, step, began_s, place_of(kwargs))
+        recorder.guard.call(_follow, recorder, span, kwargs, result, began_s)
         return result
 
     return observed
@@ -155,26 +157,36 @@ def loading_caches(watch: Watch, load: Function) -> Function:
     return observed
 
 
-def _follow(watch: Watch, result: Any, step: int, began_s: float, place: object) -> None:  # noqa: ANN401 - torch's
-    """Say what becomes of an upload; every rank hears of it, one tells."""
-    recorder = watch.recorder
+def _tell(recorder: AutomaticRecorder, span: SaveSpan, arguments: Mapping[str, Any]) -> None:
+    """A save is complete on all ranks: one of them says so."""
+    _fate(recorder, span, arguments).tell(span.blocking_s)
 
-    def over(future: Any) -> None:  # noqa: ANN401 - torch's
-        error = future.exception()
-        if error is not None:
-            recorder.checkpoint_failed(step, describe(error), mode="async")
-        elif recorder.identity.rank == 0:
-            recorder.durable(step, mode="async", duration_s=recorder.monotonic() - began_s)
-            recorder.note_save(step, place)
 
-    getattr(result, "upload_completion", result).add_done_callback(
-        lambda future: recorder.guard.call(over, future)
-    )
+def _follow(
+    recorder: AutomaticRecorder,
+    span: SaveSpan,
+    arguments: Mapping[str, Any],
+    response: Any,  # noqa: ANN401 - torch's
+    began_s: float,
+) -> None:
+    """Have told what becomes of an upload."""
+    from ett_trainer_hooks.adapters.dcp import Flight, follow  # noqa: PLC0415 - it imports torch
+
+    follow(Flight(_fate(recorder, span, arguments), began_s), response, span.blocking_s)
+
+
+def _fate(recorder: AutomaticRecorder, span: SaveSpan, arguments: Mapping[str, Any]) -> Fate:
+    from ett_trainer_hooks.adapters.dcp import Fate  # noqa: PLC0415 - it imports torch
+
+    def note() -> None:
+        recorder.note_save(span.saved_step, place_of(arguments))
+
+    return Fate(recorder, span, None, arguments, note)
 
 
 def _bytes_of(metadata: object) -> int | None:
     """Bytes that all ranks wrote, None where the storage does not say."""
-    from ett_trainer_hooks.adapters.dcp import bytes_of  # noqa: PLC0415 - it imports torch, which is there
+    from ett_trainer_hooks.adapters.dcp import bytes_of  # noqa: PLC0415 - it imports torch
 
     return bytes_of(metadata)
 
