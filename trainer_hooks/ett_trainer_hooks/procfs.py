@@ -87,6 +87,16 @@ def children_of(pid: int, proc: Path = PROC) -> list[int]:
     return sorted(int(word) for text in texts for word in text.split())
 
 
+def ancestors(pid: int, proc: Path = PROC) -> list[int]:
+    """A process and those that it descends from, as far as they can be seen."""
+    found: list[int] = []
+    while pid > 0 and pid not in found:
+        found.append(pid)
+        process = process_of(pid, proc)
+        pid = 0 if process is None else process.parent
+    return found
+
+
 def tree_below(pid: int, proc: Path = PROC) -> list[Process]:
     """The processes that descend from a process, without it; reads of these only where the kernel allows."""
     found: dict[int, Process] = {}

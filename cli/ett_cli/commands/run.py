@@ -27,6 +27,8 @@ to do about it.
 CANNOT_RUN = 126
 NOT_FOUND = 127
 STANDARD_ERROR = 2
+READ_AT_END_BYTES = 100 << 20
+"""Nobody waits at the end of a job until more than that is read."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, or 2 where a setting is wrong."""
+    from ett_trainer_hooks.guard import Guard
     from ett_trainer_hooks.identity import sanitised_job_id
     from ett_trainer_hooks.launcher import LaunchSettings, launch
     from ett_trainer_hooks.launcher.restarts import RestartPolicy
@@ -123,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
             command=command,
             job_id=job_id,
             journal_dir=directory,
-            exporter_url=arguments.exporter or os.environ.get("ETT_EXPORTER_URL") or None,
+            exporter_url=arguments.exporter or exporter_in(os.environ),
             token_file=arguments.token_file,
             labels=dict(arguments.label),
             stalls=stall_settings(arguments),
@@ -139,14 +142,16 @@ def run(arguments: argparse.Namespace) -> int:
         if job_id != given:
             _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
         environ = with_auto(os.environ, arguments.auto)
-        status = launch(settings, environ, say=say, meanwhile=prepare_last_sentence)
+        if (switch := environ.get("ETT_AUTO", "")) not in ("", "0", "1"):
+            _say(f"ETT_AUTO={switch!r} is ignored: 0 switches automatic observation off")
+        status = launch(settings, environ, say=say, meanwhile=lambda: Guard().call(prepare_last_sentence))
     except ValueError as error:
         return _complain(str(error), 2)
     except FileNotFoundError as error:
         return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND)
     except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror}", CANNOT_RUN)
-    if sentence := "" if arguments.quiet else last_sentence(directory, job_id, time.time()):
+        return _complain(f"{error.filename or command[0]}: {error.strerror}", CANNOT_RUN)
+    if not arguments.quiet and (sentence := Guard().call(last_sentence, directory, job_id, time.time())):
         say(sentence)
     return status
 
@@ -159,6 +164,18 @@ def occupy_standard_descriptors() -> None:
     while (opened := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= STANDARD_ERROR:
         pass  # the lowest number that is free was given
     os.close(opened)
+
+
+def exporter_in(environ: Mapping[str, str]) -> str | None:
+    """The exporter that the environment names; one that cannot be understood is said and left out."""
+    from ett_trainer_hooks.shipping.transport import exporter_address
+
+    url = environ.get("ETT_EXPORTER_URL")
+    try:
+        return url if url and exporter_address(url) else None
+    except ValueError as error:
+        _say(f"ETT_EXPORTER_URL: {error}; events are kept on the disk only")
+        return None
 
 
 def with_auto(environ: Mapping[str, str], auto: bool | None) -> dict[str, str]:  # noqa: FBT001 - an answer
@@ -217,6 +234,8 @@ def last_sentence(directory: Path, job_id: str, now: float) -> str:
     from ett_core.accounting import JobFold
     from ett_trainer_hooks.identity import sanitised_job_id
 
+    if sum(path.stat().st_size for path in directory.glob("*.jsonl")) > READ_AT_END_BYTES:
+        return f"ett account {directory} tells where the time went"
     job = sanitised_job_id(job_id)
     fold = JobFold(job)
     with collector_paused():

@@ -565,3 +565,41 @@ def test_every_option_stands_in_the_docs(trainer_env):
     options = set(re.findall(r"(?m)^  (--[a-z-]+)", help_text))
     assert len(options) > 10
     assert [option for option in sorted(options) if f"`{option}" not in texts] == []
+
+
+def test_a_launcher_within_a_launcher_of_the_job_leaves_the_end_to_it(ett_run, events_in, tmp_path):
+    """A script under observation starts two commands the same way: the job ends once, with the script."""
+    inner = [str(Path(sys.executable).with_name("ett")), "run", "--", "true"]
+    child = ett_run(f"import subprocess\nfor _ in range(2): subprocess.run({inner!r}, check=True)\nexit(3)")
+    assert child.wait(timeout=60.0) == 3
+    told = events_in(tmp_path / "journal")
+    assert [event.status for event in of(told, "attempt_end")] == ["succeeded", "succeeded", "failed"]
+    assert [event.status for event in of(told, "job_end")] == ["failed"]
+
+
+@pytest.mark.parametrize("url", ["ftp://host", "http://me:hunter2@host:99999", "http://"])
+def test_an_exporter_in_the_environment_that_cannot_be_understood_stops_no_training(ett_run, url):
+    """The variable is named, no password is shown, and the command runs."""
+    child = ett_run("exit(3)", ETT_EXPORTER_URL=url, ETT_AUTO="maybe")
+    _, err = child.communicate(timeout=60.0)
+    assert child.returncode == 3
+    assert "ETT_EXPORTER_URL: exporter address" in err
+    assert "ETT_AUTO='maybe' is ignored" in err
+    assert "hunter2" not in err
+
+
+def test_a_password_in_the_address_of_an_exporter_is_not_shown(ett_run):
+    """Nor is it needed to send what is left."""
+    child = ett_run("pass", options=["--exporter", "http://me:hunter2@127.0.0.1:9", "--drain", "0"])
+    _, err = child.communicate(timeout=60.0)
+    assert "--exporter http://127.0.0.1:9 --once" in err
+    assert "hunter2" not in err
+
+
+@pytest.mark.parametrize("lack", ["ulimit -n 8", "ulimit -n 9", "ulimit -n 11", "ulimit -v 80000"])
+def test_a_launcher_that_lacks_the_means_runs_the_command_all_the_same(trainer_env, tmp_path, lack):
+    """Without descriptors or threads of its own to watch with, the status and the output still pass."""
+    run = f"{lack}; {Path(sys.executable).with_name('ett')} run --journal-dir {tmp_path}/j -- "
+    words = ["bash", "-c", run + "bash -c 'echo out; exit 3'"]
+    done = subprocess.run(words, env=trainer_env, capture_output=True, text=True, check=False, timeout=60.0)
+    assert (done.returncode, done.stdout) == (3, "out\n"), done.stderr

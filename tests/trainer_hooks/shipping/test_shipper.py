@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.journal.parts import part_path
 from ett_trainer_hooks.journal.segments import acked_offset, acked_path, acknowledge, next_segment
 from ett_trainer_hooks.shipping.shipper import Shipper
-from ett_trainer_hooks.shipping.transport import Reply, poster
+from ett_trainer_hooks.shipping.transport import Reply, answer_in_words, poster
 
 ETT = Path(sys.executable).with_name("ett")
 NOWHERE = "http://nowhere:9410"
@@ -391,3 +392,61 @@ def test_a_disk_that_takes_no_offset_stops_nothing(journals, exporter, shipper):
     shipper.ship()
     assert shipper.unsent_bytes() == 0
     assert [(event.writer, event.seq) for event in exporter.distinct()] == everything(journals)
+
+
+def endless(kind: str) -> bytes:
+    """What a server that never comes to an end sends again and again."""
+    return {"continue": b"HTTP/1.1 100 Continue\r\n\r\n", "header": b"A: b\r\n"}.get(kind, b"x" * 1000)
+
+
+@pytest.fixture
+def babbler():
+    """A server that sends a beginning, then one thing for ever; gives its address."""
+    servers = []
+
+    def start(first: bytes, then: bytes):
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.recv(1 << 16)
+                try:
+                    self.request.sendall(first)
+                    while True:
+                        self.request.sendall(then)
+                except OSError:
+                    return
+
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        servers.append((server, thread))
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", ["continue", "body of a stated length"])
+def test_an_answer_that_never_ends_is_cut_off(babbler, kind):
+    """However busy the connection is kept, a request ends."""
+    first = b"" if kind == "continue" else b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: "
+    post = poster(babbler(first, endless(kind)), longest_s=0.3)
+    with pytest.raises(OSError, match=r"[Ll]ine|Remote|Incomplete|reset"):
+        post(b"{}\n", 0.0)
+
+
+def test_of_a_long_answer_a_bounded_part_is_kept(babbler):
+    """A server that sends without end costs a bounded memory."""
+    reply = poster(babbler(b"HTTP/1.1 500 No\r\n\r\n", b"x" * 1000), longest_s=30.0)(b"{}\n", 0.0)
+    assert (reply.status, len(reply.body)) == (500, 8 << 20)
+
+
+def test_what_an_exporter_says_colours_no_terminal_and_tells_no_secret():
+    """Its words are shown without what a terminal obeys."""
+    reply = Reply(500, b'{"error": "\\u001b[31mdatabase postgres://me:hunter2@host is down"}')
+    assert answer_in_words(reply) == "500 Internal Server Error: database postgres://me:***@host is down"
+    with pytest.raises(ValueError, match=r"me:\*\*\*@"):
+        poster("http://me:hunter2@host:99999")

@@ -38,8 +38,9 @@ class Syncer:
         if directory is not None:
             self._wanted.put(os.open(directory, os.O_RDONLY | os.O_CLOEXEC))
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ett-sync", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="ett-sync", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def close(self, timeout_s: float) -> None:
         """Wait a bounded time until everything requested is on the disk."""

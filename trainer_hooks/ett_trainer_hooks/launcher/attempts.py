@@ -12,10 +12,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
-from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.guard import Guard, warn_on_stderr
 from ett_trainer_hooks.launcher.alarm import Alarm
 from ett_trainer_hooks.launcher.orphans import Family, end_all
 from ett_trainer_hooks.launcher.restarts import MOST_ATTEMPTS, RESTED_AFTER_S, Ending, RestartPolicy
@@ -29,6 +31,16 @@ Observer = Callable[[], None]
 
 AFTER_SIGKILL_S = 5.0
 SHOWN_PIDS = 8
+
+
+@dataclass
+class Progress:
+    """How far a command has come, for whoever has to see to it when the watching fails."""
+
+    has_begun: bool = False
+    """The command was started, or its start has failed."""
+    status: int | None = None
+    """Its exit status, once it is over for good."""
 
 
 @dataclass(kw_only=True)
@@ -49,6 +61,7 @@ class Attempts:
     grace_s: float = 30.0
     look_every_s: float = 0.2
     say: Callable[[str], object] = lambda _: None
+    progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         """Nothing has been started yet."""
@@ -77,23 +90,30 @@ class Attempts:
             attempt = self.supervision.attempt + 1
             environment["ETT_ATTEMPT"] = str(attempt)
             self.supervision.start_again(attempt)
+        self.progress.status = ending.status
         self._guard.call(self.supervision.end_job)
         return ending.status
 
     def _run_once(self, environment: Mapping[str, str]) -> Ending:
         """One attempt from its start until nothing of it is left."""
         self._guard.call(self.supervision.begin)
-        killed_before = self.oom_kills()
+        killed_before = self._guard.call(self.oom_kills) or 0
         try:
             child = start(self.command, environment, self.outputs)
         except OSError as error:
-            self.supervision.end_unstarted(f"{self.command[0]}: {error.strerror}")
+            if (
+                error.filename is None and not self.progress.has_begun
+            ):  # the system lacks something, not the command
+                raise
+            self.progress.has_begun = True
+            self._guard.call(self.supervision.end_unstarted, f"{self.command[0]}: {error.strerror}")
             raise
+        self.progress.has_begun = True
         status = self._look_after(child)
         self._guard.call(self._end_orphans, child.pid, status)
         self._guard.call(self.supervision.end_attempt, child.pid, status, self.stop.decided)
         ranks = tuple(self.supervision.failed_statuses)
-        return Ending(status, ranks, self.oom_kills() - killed_before)
+        return Ending(status, ranks, (self._guard.call(self.oom_kills) or killed_before) - killed_before)
 
     def _look_after(self, child: subprocess.Popen[bytes]) -> int:
         """Let the observers look until the command ends; its exit status, whatever the watching does."""
@@ -103,14 +123,20 @@ class Attempts:
         while (status := child.poll()) is None:
             self._guard.call(self._look, child.pid)
             if self.stop.is_due and not killed:
-                killed = True
-                self._guard.call(self._kill, child.pid)
-            alarm.watch([child.pid, *self.supervision.rank_pids])
-            self.supervision.heard(alarm.wait(self.look_every_s))
-        alarm.close()
+                killed = self._guard.call(self._kill, child.pid) or False
+            faults = self._guard.faults
+            self._guard.call(self._wait, alarm, child.pid)
+            if self._guard.faults > faults:
+                time.sleep(self.look_every_s)
+        self._guard.call(alarm.close)
         self.stop.send_to(None)
         self._guard.call(self._look, child.pid, {child.pid: status})
         return status
+
+    def _wait(self, alarm: Alarm, command: int) -> None:
+        """Wait until a process of the job ends, or until it is time to look again."""
+        alarm.watch([command, *self.supervision.rank_pids])
+        self.supervision.heard(alarm.wait(self.look_every_s))
 
     def _look(self, command: int, after: Mapping[int, int] | None = None) -> None:
         """One round of looking; `after` holds the exit status of the command once it is over."""
@@ -120,14 +146,15 @@ class Attempts:
         while self.stop.notes:
             self.supervision.fact("launcher", self.stop.notes.pop(0))
 
-    def _kill(self, group: int) -> None:
-        """End everything of the command that is left: its time to end by itself is over."""
+    def _kill(self, group: int) -> bool:
+        """End everything of the command that is left: its time is over. True: that is done."""
         left = self.family.living()
         words = f"the command did not end within its {self.grace_s:g} s of grace, or was told to stop twice"
         self.supervision.fact("launcher", f"{words}: SIGKILL to {in_pids(left)}")
         self.say(f"{words}; it is killed")
         signal_group(group, signal.SIGKILL)
         end_all(left, signal.SIGKILL)
+        return True
 
     def _end_orphans(self, command: int, status: int) -> None:
         """End what outlived the command, unless it succeeded and left ranks on purpose."""
@@ -218,14 +245,25 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start the command in a session of its own, its output appended to files.
 
+    Where a file cannot be opened, that stream is the launcher's own.
+
     Raises:
         OSError: it cannot be started.
     """
-    outputs[0].parent.mkdir(parents=True, exist_ok=True)
-    with outputs[0].open("ab") as stdout, outputs[1].open("ab") as stderr, hearing_directly():
+    with ExitStack() as files, hearing_directly():
+        stdout, stderr = (_opened(path, files) for path in outputs)
         return subprocess.Popen(
             command, env=environment, stdout=stdout, stderr=stderr, start_new_session=True
         )
+
+
+def _opened(path: Path, files: ExitStack) -> BinaryIO | None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return files.enter_context(path.open("ab"))
+    except OSError as error:
+        warn_on_stderr(f"{path}: {error.strerror}; this output is not watched")
+        return None
 
 
 def run_unobserved(command: Sequence[str], environ: Mapping[str, str], stop: Stop) -> int:

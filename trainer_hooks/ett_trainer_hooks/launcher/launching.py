@@ -25,9 +25,9 @@ from ett_trainer_hooks.identity import Identity, identity_from_env, is_first_nod
 from ett_trainer_hooks.identity.slurm import is_in_step
 from ett_trainer_hooks.identity.values import Values
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.journal.parts import Sizes, journal_path
+from ett_trainer_hooks.journal.parts import SUFFIX, Sizes, journal_path, pid_of
 from ett_trainer_hooks.journal.place import writable_place
-from ett_trainer_hooks.launcher.attempts import Attempts, run_unobserved
+from ett_trainer_hooks.launcher.attempts import Attempts, Progress, run_unobserved
 from ett_trainer_hooks.launcher.cgroup import OomCounter
 from ett_trainer_hooks.launcher.kernel import KernelLog
 from ett_trainer_hooks.launcher.machine import Machine
@@ -41,6 +41,7 @@ from ett_trainer_hooks.launcher.stalls.watchdog import watch_for_stalls
 from ett_trainer_hooks.launcher.stopping import Stop, listening, scheduled_end
 from ett_trainer_hooks.launcher.supervision import Supervision
 from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
+from ett_trainer_hooks.procfs import ancestors
 from ett_trainer_hooks.shipping.beside import shipping
 
 MEANWHILE_AFTER_S = 1.0
@@ -82,10 +83,22 @@ def launch(  # noqa: PLR0913 - the world is injected
         return _unobserved(settings, environ, say)
     say(f"job {start.identity.job_id}, events in {place}")
     sinks = (out or stream_sink(sys.stdout), err or stream_sink(sys.stderr))
-    # Listening comes before any thread begins: a thread inherits which signals it leaves to others.
-    with adopting_orphans() as adopted, listening(start.stop):
-        family = Family(start.identity.writer, environ, adopted=adopted)
-        return shell_status(_observed(start, family, sinks, meanwhile))
+    progress = Progress()
+    try:
+        # Listening comes before any thread begins: a thread inherits which signals it leaves to others.
+        with adopting_orphans() as adopted, listening(start.stop):
+            family = Family(start.identity.writer, environ, adopted=adopted)
+            _observed(start, family, sinks, meanwhile, progress)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        if not progress.has_begun:
+            say(f"{what}; the command runs unobserved")
+            return _unobserved(settings, environ, say)
+        if progress.status is None:
+            raise
+        say(f"the watching failed at its end ({what})")
+    assert progress.status is not None  # noqa: S101 - for the type checker
+    return shell_status(progress.status)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +114,7 @@ class Start:
     stop: Stop
     sizes: Sizes
     tells_job_end: bool
-    """This is the first node: others may be done before training is."""
+    """This is the first node, as others may be done before training is, and the outermost launcher."""
     say: Callable[[str], object]
 
     @classmethod
@@ -129,13 +142,19 @@ class Start:
                 say=say,
             ),
             sizes=Sizes.from_env(environ, say),
-            tells_job_end=is_first_node(environ),
+            tells_job_end=is_first_node(environ) and not is_nested(environ, identity.job_id),
             say=say,
         )
 
 
-def _observed(start: Start, family: Family, sinks: Sequence[Sink], meanwhile: Callable[[], object]) -> int:
-    """Run the command with everything that watches it; its exit status."""
+def _observed(
+    start: Start,
+    family: Family,
+    sinks: Sequence[Sink],
+    meanwhile: Callable[[], object],
+    progress: Progress,
+) -> None:
+    """Run the command with everything that watches it; its exit status is left in `progress`."""
     settings, who, place = start.settings, start.identity, start.settings.journal_dir
     journal = Journal(journal_path(place, who.writer, os.getpid()), who, clock=start.clock, sizes=start.sizes)
     with (
@@ -170,10 +189,10 @@ def _observed(start: Start, family: Family, sinks: Sequence[Sink], meanwhile: Ca
             grace_s=settings.grace_s,
             look_every_s=settings.look_every_s,
             say=start.say,
+            progress=progress,
         )
-        status = attempts.run()
+        attempts.run()
         Guard().call(_free, rooms, family)
-        return status
 
 
 def _supervision(start: Start, journal: Journal, opened: Sequence[Stream], memory: OomCounter) -> Supervision:
@@ -208,6 +227,18 @@ def launcher_identity(environ: Mapping[str, str]) -> Identity:
     ranks_own = ("RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT")
     mine = {name: text for name, text in environ.items() if name not in ranks_own}
     return msgspec.structs.replace(identity_from_env(mine), rank=LAUNCHER_RANK)
+
+
+def is_nested(environ: Mapping[str, str], job_id: str, parent: int | None = None) -> bool:
+    """Another launcher of the same job has started this one, as where a script that it runs has its own.
+
+    The mark alone tells nothing: it may have travelled to another node, or outlived its launcher.
+    """
+    mark, place = environ.get(MARK), environ.get("ETT_JOURNAL_DIR")
+    if not mark or not mark.isalnum() or not place or environ.get("ETT_JOB_ID") != job_id:
+        return False
+    above = set(ancestors(os.getppid() if parent is None else parent))
+    return any(pid_of(path) in above for path in Path(place).glob(f"{mark}-*{SUFFIX}"))
 
 
 @contextmanager

@@ -160,14 +160,17 @@ def listening(stop: Stop) -> Iterator[None]:
     before = {number: signal.signal(number, handle) for number in heard}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, heard)
     thread = threading.Thread(target=_wait, args=(stop, heard, over), name="ett-signals", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # no thread can be had: the handlers hear, without knowing the sender
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
         yield
     finally:
         over.set()
         if thread.ident is not None and heard:
             signal.pthread_kill(thread.ident, heard[0])
-        thread.join(1.0)
+            thread.join(1.0)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, handler in before.items():
             signal.signal(number, handler)

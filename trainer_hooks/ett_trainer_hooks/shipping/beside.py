@@ -12,6 +12,7 @@ from ett_trainer_hooks.shipping.shipper import Shipper
 from ett_trainer_hooks.shipping.transport import exporter_address, poster
 
 UNANSWERED_WAIT_S = 0.05
+FIRST_ANSWER_S = 1.0
 
 
 @contextmanager
@@ -31,7 +32,8 @@ def shipping(
         yield
         return
     post = poster(exporter_url, token=token_source(token_file))
-    shipper = Shipper(directory, post, exporter_address(exporter_url))
+    exporter = exporter_address(exporter_url)
+    shipper = Shipper(directory, post, exporter)
     stop = threading.Event()
     thread = threading.Thread(
         target=lambda: shipper.run(stop, drain_s, awaits=False), name="ett-shipper", daemon=True
@@ -41,10 +43,12 @@ def shipping(
         yield
     finally:
         stop.set()
+        if shipper.is_answered is None:
+            thread.join(timeout=FIRST_ANSWER_S)
         thread.join(timeout=drain_s + 1.0 if shipper.is_answered else UNANSWERED_WAIT_S)
         if left := shipper.unsent_bytes():
             say(
                 f"{left} bytes of events are not shipped yet "
                 f"(the last answer: {shipper.tally.last_answer}); send them with: "
-                f"ett ship {directory} --exporter {exporter_url} --once"
+                f"ett ship {directory} --exporter {exporter} --once"
             )

@@ -98,8 +98,8 @@ class Shipper:
         self._guard = guard or Guard()
         self._failures = 0
         self._held_until_s: dict[Path, float] = {}
-        self.is_answered = True
-        """False while the latest sending found nobody who answers."""
+        self.is_answered: bool | None = None
+        """False while the latest sending found nobody who answers; None before the first has ended."""
 
     def run(self, stop: threading.Event, drain_s: float = 5.0, *, awaits: bool = True) -> bool:
         """Ship until `stop` is set, then for at most `drain_s` more; True where nothing is left.

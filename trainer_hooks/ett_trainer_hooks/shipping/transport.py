@@ -1,20 +1,24 @@
 """Posts segments to an exporter over HTTP, with the standard library only.
 
 One connection a request, made by the thread that calls; a request ends within `timeout_s` of
-silence.
+silence, and within a minute whatever the other side sends. Of an answer a bounded part is kept.
 """
 
 from __future__ import annotations
 
 import gzip
 import http.client
+import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ett_core.credentials import TokenSource, bearer, token_source
+from ett_trainer_hooks.redaction import without_secrets
 
 CLOCK_HEADER = "X-Ett-Clock-Offset"
 SEGMENTS_PATH = "/api/v1/segments"
@@ -24,6 +28,10 @@ STRANGERS_SAY = (
     http.HTTPStatus.NOT_IMPLEMENTED,
 )
 """What servers of another kind answer to a segment."""
+ANSWER_BYTES = 8 << 20
+"""More than an exporter says of the longest segment."""
+LONGEST_POST_S = 60.0
+SHOWN_CHARACTERS = 200
 LONGEST_WAIT_S = 300.0
 """Whatever an exporter asks for, a sender comes back after this."""
 
@@ -64,11 +72,18 @@ Post = Callable[[bytes, float], Reply]
 """Sends NDJSON lines with the Unix seconds of sending; raises OSError where nobody answers."""
 
 
-def poster(exporter_url: str, timeout_s: float = 10.0, token: TokenSource | None = None) -> Post:
+def poster(
+    exporter_url: str,
+    timeout_s: float = 10.0,
+    token: TokenSource | None = None,
+    *,
+    longest_s: float = LONGEST_POST_S,
+) -> Post:
     """A `Post` to the exporter at `exporter_url`, such as `http://127.0.0.1:9410`.
 
     It carries the token of `token`, or of the environment. From the second request on it tells how
-    far the clock here was ahead of the exporter's during the one before.
+    far the clock here was ahead of the exporter's during the one before. It gives up after
+    `timeout_s` of silence, and after `longest_s` in any case.
 
     Raises:
         ValueError: that is no http or https address, or the environment's token is none.
@@ -86,12 +101,13 @@ def poster(exporter_url: str, timeout_s: float = 10.0, token: TokenSource | None
         connection = kind(host, port, timeout=timeout_s)
         try:
             connection.connect()
-            sent_s = time.monotonic()
-            sent_at += sent_s - began_s
-            headers = {**_headers(sent_at), **credentials, **measured}
-            measured.clear()
-            connection.request("POST", path, body, headers)
-            reply = _reply(connection.getresponse())
+            with _for_at_most(longest_s, connection.sock):
+                sent_s = time.monotonic()
+                sent_at += sent_s - began_s
+                headers = {**_headers(sent_at), **credentials, **measured}
+                measured.clear()
+                connection.request("POST", path, body, headers)
+                reply = _reply(connection.getresponse())
         except http.client.HTTPException as error:
             raise ConnectionError(f"{type(error).__name__}: {error}") from error
         finally:
@@ -116,10 +132,27 @@ def clock_offset(sent_at: float, took_s: float, received_at: float) -> str:
 def _reply(response: http.client.HTTPResponse) -> Reply:
     return Reply(
         status=response.status,
-        body=response.read(),
+        body=response.read(ANSWER_BYTES),
         retry_after_s=_retry_after(response.getheader("Retry-After")),
         received_at=_number(response.getheader("X-Ett-Received-At")),
     )
+
+
+@contextmanager
+def _for_at_most(longest_s: float, connected: socket.socket) -> Iterator[None]:
+    """Cut a connection after so many seconds, however busily the other side keeps it."""
+
+    def cut() -> None:
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(longest_s, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def exporter_address(exporter_url: str) -> str:
@@ -158,7 +191,7 @@ def answer_in_words(reply: Reply) -> str:
         return status
     if reply.status < http.HTTPStatus.BAD_REQUEST or reply.status in STRANGERS_SAY:
         return f"{status}: is that an ettwatch exporter?"
-    why = " ".join(verdict_of(reply).error.split())
+    why = " ".join(without_secrets(verdict_of(reply).error[:SHOWN_CHARACTERS]).split())
     return f"{status}: {why}" if why and not why.startswith("<") else status
 
 
@@ -176,7 +209,7 @@ def _parts(exporter_url: str) -> tuple[str, str, int | None, str]:
     Raises:
         ValueError: that is no http or https address.
     """
-    problem = f"exporter address {exporter_url!r} is not of the form http://host:port"
+    problem = f"exporter address {without_secrets(exporter_url)!r} is not of the form http://host:port"
     try:
         parts = urlsplit(exporter_url)
         port = parts.port
