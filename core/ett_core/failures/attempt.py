@@ -6,6 +6,7 @@ the attempt ended (an exception, a signal, an exit code, a status) stands beside
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -21,6 +22,7 @@ from ett_core.failures.scan import Sighting, Where, scan
 FACT = "attempt"
 STACK = "stack"
 """What a process was doing: names of functions, which are no words about what happened."""
+_SPEAKER = re.compile(r"\[rank(\d{1,6})\]:|last output of rank (\d{1,6}):")
 _OF_STATUS = {"preempted": "preempted", "timed_out": "time_limit", "cancelled": "user_cancelled"}
 _STATUS_WORDS = {
     "preempted": "the attempt was reported as preempted",
@@ -44,15 +46,27 @@ def _of_evidence(evidence: Sequence[EvidenceLine]) -> Iterator[Sighting]:
     for line in evidence:
         if line.source == STACK:
             continue
-        rank = line.rank if line.rank >= 0 else None
+        rank = line.rank if line.rank >= 0 else _speaker(line.text)
         where = Where(source=line.source, rank=rank, node=line.node, time=line.time)
         for sighting in scan(line.text.encode(), where):
             yield msgspec.structs.replace(sighting, time=line.time, order_s=line.time)
 
 
+def _speaker(text: str) -> int | None:
+    """The rank whose output a launcher passed on: it stands before the first line of several.
+
+    >>> _speaker("[rank1]: Traceback (most recent call last):"), _speaker("last output of rank 3:")
+    (1, 3)
+    """
+    found = _SPEAKER.match(text)
+    return int(found[1] or found[2]) if found else None
+
+
 def _of_facts(failure: FailureAccount) -> Iterator[Sighting]:
     if failure.exception:
-        text = f"{failure.exception}: {failure.message or ''}"
+        message = failure.message or ""
+        said = message.startswith(failure.exception)
+        text = message if said else f"{failure.exception}: {message}"
         where = Where(source=FACT, rank=failure.rank, node=failure.node, time=failure.time)
         yield from (msgspec.structs.replace(s, order_s=failure.time) for s in scan(text.encode(), where))
     if failure.status in _OF_STATUS:

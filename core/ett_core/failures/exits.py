@@ -47,12 +47,13 @@ _IN_RANKS = re.compile(
     r"|exit code:?\s{1,12}(\d{1,3})\b|exit(?:ed with)? status (\d{1,3})\b",
     re.IGNORECASE | re.ASCII,
 )
+_BY_SIGNAL_TOLD = re.compile(r"\bended by signal (\d{1,2})\b", re.ASCII)
 _BY_WORD = re.compile(
     r"(segmentation fault|\baborted\b \(core|\bkilled\b(?=\s{2,}\S|\s*$)|bus error|illegal instruction"
     r"|floating point exception|core dumped|fatal python error|sigsegv|sigabrt|sigbus|sigill)",
     re.IGNORECASE | re.ASCII,
 )
-EXIT_NEEDLES = ("exitcode", "exit code", "exit status", "exited with status")
+EXIT_NEEDLES = ("exitcode", "exit code", "exit status", "exited with status", "ended by signal")
 WORD_NEEDLES = (
     "segmentation fault",
     "aborted",
@@ -100,6 +101,9 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
         code = next(int(text) for text in (found[1], found[3], found[4], found[5]) if text is not None)
         ending = of_exit(code, supervised=found[2] is not None)
         return None if ending is None else (ending, int(found[2]) if found[2] else None)
+    if found := _BY_SIGNAL_TOLD.search(line):
+        ending = of_exit(-int(found[1]), supervised=True)
+        return None if ending is None else (ending, None)
     if found := _BY_WORD.search(line):
         word = found[1].lower()
         ending = Ending(

@@ -101,15 +101,32 @@ def _may_be_earlier(other: Sighting, first: Sighting) -> bool:
 
 
 def _explained(generic: Sighting, roots: Sequence[Sighting]) -> Sighting:
-    """What the same traceback says better than the name of its exception."""
+    """What the same traceback says better than the name of its exception, wherever it was repeated."""
+    repeated = [s for s in roots if s is generic or _is_repeated(s, generic)]
     near = [
         s
         for s in roots
-        if s.failure_class != generic.failure_class
-        and s.source == generic.source
-        and abs(s.line - generic.line) <= WITHIN_LINES
+        if _how_generic(s) < _how_generic(generic) and any(_is_near(s, each) for each in repeated)
     ]
-    return min(near, key=lambda s: (s.generic, _by_time(s)), default=generic)
+    return min(near, key=lambda s: (_how_generic(s), _by_time(s)), default=generic)
+
+
+def _how_generic(sighting: Sighting) -> int:
+    """0: a table names it; 1: so, though a traceback may say it better; 2: an exception alone."""
+    return 0 if not sighting.generic else 2 if sighting.failure_class == "user_code" else 1
+
+
+def _is_repeated(other: Sighting, generic: Sighting) -> bool:
+    """The same words of the same rank: what a process said of itself, and what it printed."""
+    same_rank = None in (other.rank, generic.rank) or other.rank == generic.rank
+    text = generic.text.strip()
+    return other.failure_class == generic.failure_class and same_rank and bool(text) and text in other.text
+
+
+def _is_near(other: Sighting, one: Sighting) -> bool:
+    if other.source != one.source or abs(other.line - one.line) > WITHIN_LINES:
+        return False
+    return None in (other.order_s, one.order_s) or abs((other.order_s or 0) - (one.order_s or 0)) <= SKEW_S
 
 
 def _kill(seen: Sequence[Sighting]) -> Sighting | None:

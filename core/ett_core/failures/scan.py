@@ -1,16 +1,17 @@
 """From the bytes of a log to what in it may explain a failure: linear in the size of the log.
 
-Each needle of the tables is looked for in the whole text by plain search; only lines that hold
-one are decoded and matched, each once, and at most `HITS_PER_NEEDLE` lines a needle from either
-end: what repeats a thousand times tells nothing new.
+One pass finds the needles of all tables, by a pattern in which they share their beginnings; only
+lines that hold one are decoded and matched, each once, and at most `HITS_PER_NEEDLE` lines a
+needle from either end: what repeats a thousand times tells nothing new.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -100,10 +101,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 - frozen
     """Everything in a log that may explain a failure, in the order of the log."""
     low = data.lower()
-    hits: dict[int, set[str]] = defaultdict(set)
-    for needle in _RULES_BY_NEEDLE:
-        for at in _places(low, needle.encode()):
-            hits[low.rfind(b"\n", 0, at) + 1].add(needle)
+    hits = _lines_with_needles(low)
     stamps = Calendar(where.date)
     seen: list[Sighting] = []
     numbers = _LineNumbers(data)
@@ -112,28 +110,24 @@ def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 -
         line = data[start : len(data) if end < 0 else end]
         text = _window(line, hits[start]).decode("utf-8", "replace").rstrip("\r")
         moment = _moment(data, start, text, stamps)
-        found = read_line(text, hits[start])
+        found = read_line(text)
         if found is not None:
             seen.append(_placed(found, text, where, numbers.at(start), moment))
     return seen
 
 
-def read_line(line: str, needles: Iterable[str] | None = None) -> Sighting | None:
+def read_line(line: str) -> Sighting | None:
     """What one line says; None where it says nothing of a failure.
-
-    `needles` are those that the line is known to hold; found out where they are not given.
 
     >>> read_line("RuntimeError: CUDA error: out of memory").failure_class
     'gpu_busy'
     """
     text = line[:LINE_LIMIT]
-    low = text.lower()
-    held = [n for n in _RULES_BY_NEEDLE if n in low] if needles is None else needles
     told = _ADVICE.sub(" ", text)
-    ranks = sorted({place for needle in held for place in _RULES_BY_NEEDLE[needle]})
-    matching = [RULES[place] for place in ranks if RULES[place].finds(told)]
+    low = told.lower()
+    places = sorted({place for needle, rows in _RULES_BY_NEEDLE.items() if needle in low for place in rows})
     warned = _AT_WARNING.search(text[:200]) is not None
-    rule = next((r for r in matching if r.role == WARNING), None) or next(iter(matching), None)
+    rule = _first(places, told, of_warnings=True) or _first(places, told, of_warnings=False)
     if rule is not None:
         return _of_rule(rule, text, warned=warned)
     if ended := exit_in(told):
@@ -150,6 +144,12 @@ def read_line(line: str, needles: Iterable[str] | None = None) -> Sighting | Non
     if not warned and _EXCEPTION.search(told) and not _is_frame(text):
         return Sighting(source="", text=text, failure_class="user_code", role=ROOT, generic=True)
     return None
+
+
+def _first(places: Iterable[int], told: str, *, of_warnings: bool) -> Rule | None:
+    """The first row that a line is evidence of, among the warnings or the others."""
+    rules = (RULES[place] for place in places if (RULES[place].role == WARNING) is of_warnings)
+    return next((rule for rule in rules if rule.matches(told)), None)
 
 
 def _of_rule(rule: Rule, text: str, *, warned: bool) -> Sighting:
@@ -180,22 +180,35 @@ def _placed(found: Sighting, text: str, where: Where, number: int, moment: Momen
     )
 
 
-def _places(low: bytes, needle: bytes) -> Iterator[int]:
-    """Places of a needle: the first of each line, the first and the last lines of many."""
-    count, at = 0, low.find(needle)
-    while at >= 0 and count < HITS_PER_NEEDLE:
-        yield at
-        count += 1
-        end = low.find(b"\n", at)
-        at = -1 if end < 0 else low.find(needle, end)
-    upto, count = len(low), 0
-    while at >= 0 and count < HITS_PER_NEEDLE:
-        last = low.rfind(needle, at, upto)
-        if last < 0:
-            return
-        yield last
-        count += 1
-        upto = low.rfind(b"\n", 0, last) + 1
+def _lines_with_needles(low: bytes) -> dict[int, set[str]]:
+    """Where lines that hold a needle begin, with needles that they hold.
+
+    Of each needle the first and the last lines count.
+    """
+    first: dict[bytes, list[int]] = {}
+    last: dict[bytes, deque[int]] = {}
+    end = -1
+    start = 0
+    for match in _ANY_NEEDLE.finditer(low):
+        at, needle = match.start(), match[1]
+        if at > end:
+            start = low.rfind(b"\n", max(end, 0), at) + 1
+            found = low.find(b"\n", at)
+            end = len(low) if found < 0 else found
+        places = first.setdefault(needle, [])
+        if len(places) < HITS_PER_NEEDLE:
+            if not places or places[-1] != start:
+                places.append(start)
+        elif places[-1] != start:
+            late = last.setdefault(needle, deque(maxlen=HITS_PER_NEEDLE))
+            if not late or late[-1] != start:
+                late.append(start)
+    hits: dict[int, set[str]] = defaultdict(set)
+    for table in (first, last):
+        for needle, starts in table.items():
+            for place in starts:
+                hits[place].add(needle.decode())
+    return hits
 
 
 def _window(line: bytes, needles: Iterable[str]) -> bytes:
@@ -255,3 +268,30 @@ def _by_needle() -> dict[str, Sequence[int]]:
 
 
 _RULES_BY_NEEDLE = _by_needle()
+
+
+def pattern_of(words: Iterable[str]) -> str:
+    """A pattern that finds any of the words, at each place the longest, in time linear in the text.
+
+    >>> pattern_of(["efa", "edquot", "efault"])
+    'e(?:dquot|fa(?:ult)?)'
+    """
+    tree: dict[str, Any] = {}
+    for word in words:
+        node = tree
+        for letter in word:
+            node = node.setdefault(letter, {})
+        node[""] = {}
+    return _branches(tree)
+
+
+def _branches(node: dict[str, Any]) -> str:
+    ways = [re.escape(letter) + _branches(below) for letter, below in sorted(node.items()) if letter]
+    if not ways:
+        return ""
+    if "" in node:
+        return f"(?:{'|'.join(ways)})?"
+    return ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})"
+
+
+_ANY_NEEDLE = re.compile(f"(?=({pattern_of(_RULES_BY_NEEDLE)}))".encode())

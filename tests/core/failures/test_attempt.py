@@ -102,3 +102,29 @@ def test_names_of_functions_in_stacks_are_no_evidence_of_what_happened():
         "Thread 7: raise_for\n  CUDA out of memory. Tried to allocate 2 GiB", source="stack", rank=-1
     )
     assert diagnose(failed(exit_code=1), [stack]).failure_class == "unknown"
+
+
+def test_what_a_traceback_says_explains_the_exception_that_the_rank_reported():
+    """Torch answers a checkpoint that was cut short with EINVAL; the frame before it tells whose it is."""
+    printed = line(
+        "[rank1]: Traceback (most recent call last):\n"
+        "    super().__init__(torch._C.PyTorchFileReader(name_or_buffer))\n"
+        "OSError: [Errno 22] Invalid argument",
+        AT + 0.2,
+        rank=-1,
+    )
+    words = {"exception": "OSError", "message": "OSError: [Errno 22] Invalid argument", "rank": 1}
+    found = diagnose(failed(**words), [printed])
+    assert (found.failure_class, found.confidence, found.rank) == ("checkpoint_corrupt", "likely", 1)
+    assert diagnose(failed(**words), []).failure_class == "user_code"
+
+
+def test_a_rank_whose_words_a_launcher_passes_on_is_the_one_to_look_at():
+    printed = line("[rank3]: Traceback (most recent call last):\nKeyError: 'x'", AT - 1, rank=-1)
+    assert diagnose(failed(exit_code=1), [printed]).rank == 3
+
+
+def test_a_launcher_s_word_of_a_signal_is_the_end_of_a_rank():
+    told = line("rank 1 (pid 12) was ended by signal 9 (SIGKILL)", AT, rank=1, source="failure")
+    found = diagnose(failed(exit_code=1), [told])
+    assert (found.failure_class, found.confidence, found.rank) == ("host_oom", "likely", 1)

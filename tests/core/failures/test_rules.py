@@ -55,6 +55,9 @@ HOSTILE = {
     "a near match": "nccl wait loss is nan compiling saving checkpoint error ",
     "brackets": "[[[(((Xid (((((",
     "spaces": " " * 40,
+    "one letter": "e" * 40,
+    "beginnings of needles": "failed to sav connection reset by pee dataloader worke no space left on devic ",
+    "noise": "q3jhG7nanxv0Zxidw8lKinfdB5 ",
     "stamps": "2026-02-18 10:28:25,496 ",
 }
 
@@ -67,6 +70,14 @@ def test_reading_takes_time_in_proportion_to_the_text(text: str, end: str):
     small, large = (unit * (size // len(unit)) for size in (200_000, 2_000_000))
     scan(small)
     assert _cpu_s(large) < 40 * max(_cpu_s(small), 0.005)
+
+
+def test_words_that_stand_inside_one_another_are_all_found():
+    """Lines of a needle that is only met within others, after these were met too often to count."""
+    often = "ValueError: x" + "\n" + "step 1\n"
+    found = scan((often * 2000 + "OSError: [Errno 28] No space left on device\n" + often * 2000).encode())
+    assert "storage_full" in {each.failure_class for each in found}
+    assert len(found) <= 2 * 200 + 1
 
 
 def _cpu_s(data: bytes) -> float:

@@ -1,11 +1,14 @@
 """The tables of the classifier, in the order in which they are tried on a line."""
 
+from ett_core.failures.rules.accelerators import ACCELERATORS
+from ett_core.failures.rules.data import DATA
 from ett_core.failures.rules.gpu import GPU
 from ett_core.failures.rules.host import HOST
 from ett_core.failures.rules.network import NETWORK
 from ett_core.failures.rules.scheduler import SCHEDULER
 from ett_core.failures.rules.software import SOFTWARE
+from ett_core.failures.rules.workload import WORKLOAD
 
-RULES = (*GPU, *SCHEDULER, *NETWORK, *SOFTWARE, *HOST)
+RULES = (*ACCELERATORS, *GPU, *WORKLOAD, *SCHEDULER, *DATA, *NETWORK, *SOFTWARE, *HOST)
 
 __all__ = ["RULES"]

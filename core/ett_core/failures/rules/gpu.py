@@ -176,6 +176,7 @@ GPU = (
         pattern=r"(?:cuda|hip) (?:error:|failure(?: 2)?) '?out of memory(?!.{0,40}tried to allocate)|cudaErrorMemoryAllocation",
         example="RuntimeError: CUDA error: out of memory",
         counter_example="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
+        vague=True,
         certain=False,
     ),
     Rule(

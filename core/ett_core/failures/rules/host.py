@@ -49,6 +49,7 @@ HOST = (
         r"|killed signal terminated program",
         example="RuntimeError: [enforce fail at alloc_cpu.cpp:73] . DefaultCPUAllocator: can't allocate memory: 42 bytes",
         counter_example="OutOfMemoryErrorHandler is registered",
+        vague=True,
         certain=False,
     ),
     Rule(

@@ -1,0 +1,46 @@
+"""The page that tells which class each labelled text was given: pure, to Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ett_core.failures import Diagnosis
+
+HEAD = """# How the classifier does on labelled logs
+
+Reductions of real logs of failed training jobs, each labelled by hand with its class and with the
+classes that are also right. Generated: `pytest tests/core/failures/test_cases.py` prints this page and
+compares.
+
+"""
+
+
+def page(judged: Sequence[tuple[Mapping[str, str], Diagnosis]]) -> str:
+    """The page for labels (rows of labels.csv) and what was found of each."""
+    right = sum(_is_accepted(label, found) for label, found in judged)
+    exact = sum(label["failure_class"] == found.failure_class for label, found in judged)
+    sure = [(label, found) for label, found in judged if found.confidence == "certain"]
+    wrongly_sure = sum(label["certain"] == "no" or not _is_accepted(label, found) for label, found in sure)
+    victims = [found for label, found in judged if label["victim_only"] == "yes"]
+    blamed = sum(found.role == "root" for found in victims)
+    lines = [
+        f"- {right} of {len(judged)} fall into an accepted class, {exact} into the first one",
+        f"- {len(sure)} are called certain, {wrongly_sure} of them wrongly",
+        f"- {len(victims)} show victims only, {blamed} of them are given a root cause",
+        "",
+        "| labelled | found | logs | accepted |",
+        "|---|---|---|---|",
+    ]
+    rows = Counter(
+        (label["failure_class"], found.failure_class, _is_accepted(label, found)) for label, found in judged
+    )
+    lines += [
+        f"| `{wanted}` | `{got}` | {count} | {'yes' if accepted else 'no'} |"
+        for (wanted, got, accepted), count in sorted(rows.items())
+    ]
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def _is_accepted(label: Mapping[str, str], found: Diagnosis) -> bool:
+    return found.failure_class in label["accept"].split("|")
