@@ -132,6 +132,18 @@ def moment_of_ticks(ticks: int, proc: Path = PROC) -> float | None:
     return time.time() - max(uptime_s - ticks / os.sysconf("SC_CLK_TCK"), 0.0)
 
 
+def start_ticks(pid: int, proc: Path = PROC) -> int | None:
+    """Start of a live process in clock ticks since boot; None where it is gone or a zombie."""
+    found = process_of(pid, proc)
+    return found.started_ticks if found is not None and found.lives else None
+
+
+def process_started_at(pid: int, proc: Path = PROC) -> float | None:
+    """Unix seconds at which a live process started, to 10 ms; None where `/proc` does not tell."""
+    ticks = start_ticks(pid, proc)
+    return None if ticks is None else moment_of_ticks(ticks, proc)
+
+
 def environment(pid: int, proc: Path = PROC) -> Mapping[str, str]:
     """The environment that a process was started with; empty where it may not be read."""
     try:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 
 TEXT_LIMIT = 8192
 """Bytes of UTF-8 that one text may have."""
+MESSAGE_LIMIT = 4000
+"""Characters kept of a message, so that no line is longer than an exporter takes."""
 LEAST_SECRET = 8
 """Values of the environment that are shorter are no secrets that could be told from other words."""
 

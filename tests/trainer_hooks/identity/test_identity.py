@@ -17,7 +17,8 @@ from ett_core.events import AttemptStart, decode, encode
 from ett_trainer_hooks.auto import SITE
 from ett_trainer_hooks.identity import identity_from_env, is_first_node, label_variable, sanitised_job_id
 from ett_trainer_hooks.identity.kubernetes import with_podinfo
-from ett_trainer_hooks.identity.who import attempt_number, job_id_from_env, process_started_at, start_ticks
+from ett_trainer_hooks.identity.who import attempt_number, job_id_from_env
+from ett_trainer_hooks.procfs import process_started_at, start_ticks
 
 GONE = 9_000_000
 """From here on no process has a number."""

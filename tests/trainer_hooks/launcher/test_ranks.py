@@ -12,12 +12,11 @@ import pytest
 
 from ett_core.events import AttemptStart, Heartbeat
 from ett_trainer_hooks.identity import Identity
-from ett_trainer_hooks.identity.who import process_started_at
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.launcher.alarm import Alarm, status_by_descriptor
 from ett_trainer_hooks.launcher.ranks import Death, RankProcess, RankWatch, find_process
 from ett_trainer_hooks.launcher.verdicts import Verdict, judge
-from ett_trainer_hooks.procfs import exit_status
+from ett_trainer_hooks.procfs import exit_status, process_started_at
 
 IDLE = """
 import sys, time

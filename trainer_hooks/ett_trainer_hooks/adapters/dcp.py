@@ -23,7 +23,6 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as torch_dcp
 
 from ett_trainer_hooks import Recorder
-from ett_trainer_hooks.recording import termination
 from ett_trainer_hooks.recording.spans import PhaseSpan, SaveSpan, describe
 
 TRACK = "checkpoint"
@@ -189,7 +188,7 @@ class Flight:
         finally:
             if _flights.get(self.recorder) is self:
                 del _flights[self.recorder]
-                termination.at_death(self.recorder, None)
+                self.recorder.last_words = None
             self.staged.set()
             self.over.set()
 
@@ -234,7 +233,7 @@ def follow(flight: Flight, response: Any, staged_s: float) -> None:  # noqa: ANN
     when_uploaded = getattr(response, "upload_completion", response).add_done_callback
     staging = getattr(response, "staging_completion", None)
     _flights[flight.recorder] = flight
-    termination.at_death(flight.recorder, flight.cut_short)
+    flight.recorder.last_words = flight.cut_short
     if staging is None:
         flight.staged.set()
         flight.begin_upload(staged_s)

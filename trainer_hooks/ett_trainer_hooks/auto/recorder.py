@@ -22,7 +22,7 @@ from ett_trainer_hooks.journal.place import journal_of
 from ett_trainer_hooks.recording import crash
 from ett_trainer_hooks.recording.handover import PROCESS
 from ett_trainer_hooks.recording.recorder import OTHERS_REPORT_EVERY_S, Recorder, exit_code_of
-from ett_trainer_hooks.recording.spans import PhaseSpan
+from ett_trainer_hooks.recording.spans import MAIN_TRACK, PhaseSpan
 from ett_trainer_hooks.recording.versions import installed_versions
 
 EARLY_LIMIT = 1000
@@ -175,7 +175,7 @@ class AutomaticRecorder(Recorder):
 
     def _phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float:
         seconds = super()._phase_ended(span, began_s, error)
-        if span.track == "main" and self._main_depth == 0:
+        if span.track == MAIN_TRACK and self._main_depth == 0:
             self._went_by(began_s, began_s + seconds)
         return seconds
 

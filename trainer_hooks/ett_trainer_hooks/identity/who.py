@@ -10,9 +10,7 @@ import os
 import re
 import secrets
 import socket
-import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import msgspec
 
@@ -21,6 +19,7 @@ from ett_trainer_hooks.identity import placement
 from ett_trainer_hooks.identity.elastic_starts import starts_before
 from ett_trainer_hooks.identity.kubernetes import with_podinfo
 from ett_trainer_hooks.identity.values import Values
+from ett_trainer_hooks.procfs import process_started_at
 
 LABEL_PREFIX = "ETT_LABEL_"
 MAX_JOB_ID = 128
@@ -166,24 +165,3 @@ def sanitised_job_id(text: str) -> str:
     'ads-rank/v2--k-ln-'
     """
     return re.sub(r"[^A-Za-z0-9._:/@-]", "-", text)[:MAX_JOB_ID] or "-"
-
-
-def process_started_at(pid: int, proc: Path = Path("/proc")) -> float | None:
-    """Unix seconds at which a process started, to 10 ms; None where `/proc` does not tell."""
-    ticks = start_ticks(pid, proc)
-    try:
-        uptime_s = float((proc / "uptime").read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        return None
-    if ticks is None:
-        return None
-    return time.time() - max(uptime_s - ticks / os.sysconf("SC_CLK_TCK"), 0.0)
-
-
-def start_ticks(pid: int, proc: Path = Path("/proc")) -> int | None:
-    """Start of a live process in clock ticks since boot; None where it is gone or a zombie."""
-    try:
-        after_name = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        return None if after_name[0] in "ZX" else int(after_name[19])
-    except (OSError, ValueError, IndexError):
-        return None

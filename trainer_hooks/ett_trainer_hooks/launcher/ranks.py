@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 from ett_core.events import AttemptEnd, AttemptStart, decode
-from ett_trainer_hooks.identity.who import start_ticks
 from ett_trainer_hooks.journal.parts import first_part, last_part, pid_of
 from ett_trainer_hooks.journal.segments import journals_in
 from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
@@ -25,6 +24,7 @@ from ett_trainer_hooks.procfs import (
     pids_by_namespace,
     process_of,
     processes,
+    start_ticks,
 )
 
 LAST_LINES_BYTES = 1 << 16

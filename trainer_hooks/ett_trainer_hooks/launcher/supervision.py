@@ -34,12 +34,11 @@ from ett_trainer_hooks.launcher.torchrun import (
     read_error,
 )
 from ett_trainer_hooks.launcher.verdicts import Verdict, in_words, judge, status_of, verdict_of_status
-from ett_trainer_hooks.redaction import TEXT_LIMIT, redacted, redacted_parts, without_secrets
+from ett_trainer_hooks.redaction import MESSAGE_LIMIT, TEXT_LIMIT, redacted, redacted_parts, without_secrets
 
 EVIDENCE_PER_ATTEMPT = 50
 """Findings in each stream of output, and lines of the kernel, that are told of one attempt."""
 TAIL_PARTS_PER_ATTEMPT = 16
-MESSAGE_LIMIT = 2000
 
 
 class Supervision:

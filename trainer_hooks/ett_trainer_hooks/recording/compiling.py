@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING
 
 from ett_trainer_hooks import torch_private
 from ett_trainer_hooks.after_import import AfterImport
+from ett_trainer_hooks.recording.spans import MAIN_TRACK
 from ett_trainer_hooks.torch_private import Modules, Totals
 
 if TYPE_CHECKING:
     from ett_trainer_hooks.recording.recorder import Recorder
-
-MAIN_TRACK = "main"
 
 
 class Compiling(threading.local):

@@ -10,10 +10,8 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal, NullJournal
-from ett_trainer_hooks.redaction import redacted
+from ett_trainer_hooks.redaction import MESSAGE_LIMIT, redacted
 
-MESSAGE_LIMIT = 4000
-"""Characters kept of a message, so that no line is longer than an exporter takes."""
 BATCHES_SEEN = "hooks.batches_seen"
 """A counter that shows that a pass over the data without steps (an evaluation) goes on."""
 

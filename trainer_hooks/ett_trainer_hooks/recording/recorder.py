@@ -24,17 +24,16 @@ from ett_trainer_hooks.journal import Journal, NullJournal
 from ett_trainer_hooks.journal.place import journal_of
 from ett_trainer_hooks.recording import crash
 from ett_trainer_hooks.recording.compiling import CompileWatch
-from ett_trainer_hooks.recording.facts import MESSAGE_LIMIT, FactRecorder
+from ett_trainer_hooks.recording.facts import FactRecorder
 from ett_trainer_hooks.recording.handover import PROCESS
 from ett_trainer_hooks.recording.leaving import askers, exit_in_flight, is_left_on_purpose
-from ett_trainer_hooks.recording.spans import PhaseSpan, SaveSpan, describe
+from ett_trainer_hooks.recording.spans import MAIN_TRACK, PhaseSpan, SaveSpan, describe
 from ett_trainer_hooks.recording.steps import StepMeter
 from ett_trainer_hooks.recording.versions import installed_versions
-from ett_trainer_hooks.redaction import redacted
+from ett_trainer_hooks.redaction import MESSAGE_LIMIT, redacted
 
 T = TypeVar("T")
 
-MAIN_TRACK = "main"
 REPORT_EVERY_S = 5.0
 OTHERS_REPORT_EVERY_S = 60.0
 LAST_WORDS_S = 1.0
@@ -88,6 +87,8 @@ class Recorder(FactRecorder):
         self._exit: Exit | None = None
         self._undertakings = 0
         self._compile_watch: CompileWatch | None = None
+        self.last_words: Callable[[], None] | None = None
+        """Called before a signal ends the process, by whoever has begun what that cuts short."""
 
     @classmethod
     def from_env(
@@ -165,7 +166,7 @@ class Recorder(FactRecorder):
             config_hash=config_hash,
         )
 
-    def phase(self, name: str, *, track: str = "main", step: int | None = None) -> PhaseSpan:
+    def phase(self, name: str, *, track: str = MAIN_TRACK, step: int | None = None) -> PhaseSpan:
         """A named piece of work, as context manager or decorator.
 
         `track` names the thread of work; give side threads a track of their own.

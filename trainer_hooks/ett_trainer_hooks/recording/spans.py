@@ -11,10 +11,13 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from ett_trainer_hooks.redaction import redacted
+from ett_trainer_hooks.redaction import MESSAGE_LIMIT, redacted
 
 if TYPE_CHECKING:
     from ett_trainer_hooks.recording.recorder import Recorder
+
+MAIN_TRACK = "main"
+"""The track of the thread that trains."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,7 +30,7 @@ class PhaseSpan:
     """
 
     def __init__(
-        self, recorder: Recorder, name: str, *, track: str = "main", step: int | None = None
+        self, recorder: Recorder, name: str, *, track: str = MAIN_TRACK, step: int | None = None
     ) -> None:
         self.name = name
         self.track = track
@@ -92,7 +95,7 @@ class SaveSpan(PhaseSpan):
             self._recorder.checkpoint_failed(self.saved_step, describe(error), mode=self.mode)
 
 
-def describe(error: BaseException, limit: int = 4000) -> str:
+def describe(error: BaseException, limit: int = MESSAGE_LIMIT) -> str:
     """Type and message of an exception, without secrets, cut to `limit` characters.
 
     Where it stands for those of several ranks (`failures` of torch's `CheckpointException`), theirs.

@@ -20,7 +20,6 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from ett_trainer_hooks.recording.recorder import Recorder
@@ -31,14 +30,8 @@ _READ_BYTES = 512
 
 Before = Callable[[int, FrameType | None], Any] | signal.Handlers | int | None
 
-_at_death: WeakKeyDictionary[Recorder, Callable[[], None] | None] = WeakKeyDictionary()
 _listening: dict[str, int] = {}
 """The descriptor that the interpreter writes to, while we listen."""
-
-
-def at_death(recorder: Recorder, say: Callable[[], None] | None) -> None:
-    """Have `say` called before a signal ends the process; a later call replaces an earlier one."""
-    _at_death[recorder] = say
 
 
 def install(recorder: Recorder) -> None:
@@ -106,7 +99,7 @@ class Told:
         self._last_words()
 
     def _last_words(self) -> None:
-        if (say := _at_death.get(self._recorder)) is not None:
+        if (say := self._recorder.last_words) is not None:
             self._recorder.guard.call(say)
         self._recorder.close("failed")
 

@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 
 from ett_core.events import AnyEvent, AttemptEnd, Counters, FirstBatch, PhaseBegin, PhaseEnd, Progress
 from ett_trainer_hooks.recording.facts import BATCHES_SEEN
+from ett_trainer_hooks.recording.spans import MAIN_TRACK
 
 Action: TypeAlias = Literal["none", "dump", "kill"]
 
-MAIN_TRACK = "main"
 ACTIONS: tuple[Action, ...] = ("none", "dump", "kill")
 STEPS_LONG = 10.0
 """A step that takes this many times its usual length is no usual step."""
