@@ -6,11 +6,15 @@ Part of the details fold (`ett_core.details`): held by one thread, in any order 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed
+from ett_core.growing import Distribution, bucket_of
+from ett_core.metrics import BLOCKING_BOUNDS_S
 from ett_core.shelf import Shelf
 
 CHECKPOINTS_SHOWN = 200
@@ -18,6 +22,8 @@ CHECKPOINTS_KEPT = CHECKPOINTS_SHOWN
 """Checkpoints that reports are still joined to; reports of older ones are no longer taken in."""
 CHECKPOINTS_AT_HAND = 16
 """Of these the latest, to which nearly all reports are joined; the others lie packed."""
+
+NONE = Distribution((0,) * (len(BLOCKING_BOUNDS_S) + 1))
 
 T = TypeVar("T")
 CheckpointEvent: TypeAlias = Checkpoint | CheckpointDurable | CheckpointFailed
@@ -57,6 +63,7 @@ class CheckpointLogState(NamedTuple):
     kept: list[CheckpointDetail]
     forgotten_through: tuple[int, int]
     forgotten: list[float]
+    forgotten_blocking: Distribution
 
 
 class CheckpointLog:
@@ -70,6 +77,7 @@ class CheckpointLog:
         self._packed_weights: list[float] = [0, 0, 0, 0.0]
         self._forgotten_through = (-1, -1)
         self._forgotten: list[float] = [0, 0, 0, 0.0]
+        self._forgotten_blocking = self._packed_blocking = NONE
 
     def add(self, event: CheckpointEvent) -> None:
         """Take in one report."""
@@ -111,10 +119,27 @@ class CheckpointLog:
         """Seconds that checkpoints blocked the trainer: of each, the slowest rank."""
         return self._totals()[3]
 
+    def blocking(self, before: float) -> Distribution:
+        """How long the checkpoints blocked that were saved before a moment (Unix seconds)."""
+        counts, total_s = list(self._packed_blocking.counts), self._packed_blocking.total_s
+        for each in self._kept.values():
+            if each.saved and each.time < before:
+                counts[bucket_of(BLOCKING_BOUNDS_S, each.blocking_s)] += 1
+                total_s += each.blocking_s
+        return Distribution(tuple(counts), total_s)
+
+    def interval_s(self) -> float | None:
+        """Median of the seconds between the latest checkpoints of the latest attempt; None without two."""
+        saved = [key for key in sorted(self._kept) if self._kept[key].saved]
+        times = [self._kept[key].time for key in saved if key[0] == saved[-1][0]][-CHECKPOINTS_AT_HAND:]
+        return median(after - at for at, after in pairwise(times)) if len(times) > 1 else None
+
     def state(self) -> CheckpointLogState:
         """The log as a value."""
         kept = [*self._packed.records(), *self._kept.values()]
-        return CheckpointLogState(self.last_durable, kept, self._forgotten_through, list(self._forgotten))
+        return CheckpointLogState(
+            self.last_durable, kept, self._forgotten_through, list(self._forgotten), self._forgotten_blocking
+        )
 
     @classmethod
     def of_state(cls, state: CheckpointLogState) -> CheckpointLog:
@@ -122,7 +147,7 @@ class CheckpointLog:
         log = cls()
         log.last_durable, log._forgotten_through = state.last_durable, state.forgotten_through
         log._kept = {(each.attempt, each.step): each for each in state.kept}
-        log._forgotten = list(state.forgotten)
+        log._forgotten, log._forgotten_blocking = list(state.forgotten), state.forgotten_blocking
         log._pack()
         return log
 
@@ -137,10 +162,11 @@ class CheckpointLog:
 
     def _pack(self) -> None:
         """Pack all but the latest, and let go of the oldest."""
-        late = sorted(self._kept)[:-CHECKPOINTS_AT_HAND]
-        records = [*self._packed.records(), *(self._kept.pop(key) for key in late)]
+        late = [self._kept.pop(key) for key in sorted(self._kept)[:-CHECKPOINTS_AT_HAND]]
+        records = [*self._packed.records(), *late]
         gone = records[: max(len(records) - CHECKPOINTS_KEPT, 0)]
         self._forgotten = _sums([self._forgotten, *map(_weights, gone)])
+        self._forgotten_blocking = _blocking(self._forgotten_blocking, gone)
         self._put(records[len(gone) :])
         if gone:
             self._forgotten_through = (gone[-1].attempt, gone[-1].step)
@@ -152,7 +178,17 @@ class CheckpointLog:
     def _put(self, records: Sequence[CheckpointDetail]) -> None:
         self._packed.put(records)
         self._packed_weights = _sums([[0, 0, 0, 0.0], *map(_weights, records)])
+        self._packed_blocking = _blocking(self._forgotten_blocking, records)
         self._packed_through = (records[-1].attempt, records[-1].step) if records else (-1, -1)
+
+
+def _blocking(known: Distribution, more: Iterable[CheckpointDetail]) -> Distribution:
+    counts, total_s = list(known.counts), known.total_s
+    for each in more:
+        if each.saved:
+            counts[bucket_of(BLOCKING_BOUNDS_S, each.blocking_s)] += 1
+            total_s += each.blocking_s
+    return Distribution(tuple(counts), total_s)
 
 
 def _sums(rows: Iterable[Sequence[float]]) -> list[float]:

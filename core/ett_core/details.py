@@ -53,7 +53,7 @@ REPORTS_KEPT = 65_536
 LARGEST_VALUE = 1e15
 """No single value adds more than this, so that no line can spoil a sum with infinity."""
 
-MAGIC = b"ettmore\x02"
+MAGIC = b"ettmore\x03"
 
 Moment: TypeAlias = tuple[int, float, str, int]
 
@@ -106,6 +106,7 @@ class DetailsState(NamedTuple):
     checkpoints: CheckpointLogState
     nodes: dict[int, str]
     compile_s: dict[str, float]
+    remote_compiles: int
     said: dict[str, tuple[Moment, str | int]]
     labels: dict[str, tuple[Moment, str | int]]
     versions: dict[str, tuple[Moment, str | int]]
@@ -129,6 +130,7 @@ class JobDetails:
         self.nodes: dict[int, str] = {}
         """Node of each rank, by its latest event that names one."""
         self.compile_s: dict[str, float] = {}
+        self._remote_compiles = 0
         """Compile seconds by stage, summed over ranks; `native` is the native compiler's."""
         self._said: dict[str, tuple[Moment, str | int]] = {}
         self._labels: dict[str, tuple[Moment, str | int]] = {}
@@ -157,6 +159,7 @@ class JobDetails:
             self.checkpoints.state(),
             dict(self.nodes),
             dict(self.compile_s),
+            self._remote_compiles,
             dict(self._said),
             dict(self._labels),
             dict(self._versions),
@@ -178,6 +181,7 @@ class JobDetails:
         details = cls()
         details.checkpoints = CheckpointLog.of_state(state.checkpoints)
         details.nodes, details.compile_s = dict(state.nodes), dict(state.compile_s)
+        details._remote_compiles = state.remote_compiles
         details._said, details._labels = dict(state.said), dict(state.labels)
         details._versions, details._node_moments = dict(state.versions), dict(state.node_moments)
         details.samples = state.samples
@@ -241,6 +245,12 @@ class JobDetails:
         for (_, name), report in self._caches.items():
             totals[name] = _plus(totals.get(name, CacheTotals()), report)
         return dict(sorted(totals.items()))
+
+    @property
+    def remote_requests(self) -> int:
+        """Requests to remote compile caches: as caches tell, or as compilations do, whichever saw more."""
+        of_caches = sum(report.remote_requests or 0 for report in self._caches.values())
+        return max(of_caches, self._remote_compiles)
 
     @property
     def counters(self) -> dict[str, float]:
@@ -352,6 +362,7 @@ class JobDetails:
             _add_to(self.compile_s, stage, seconds)
         if event.native_compile_s:
             _add_to(self.compile_s, "native", event.native_compile_s)
+        self._remote_compiles += event.remote_requests or 0
 
     def _take_evidence(self, event: Evidence | Failure) -> None:
         lines = self._evidence.setdefault(event.attempt, [])

@@ -2,7 +2,8 @@
 
 The exporter exposes from this table, boards and rules are written against it, a test freezes
 it. Base units; `_total` on counters; ratios from 0 to 1; no label that can grow without bound.
-A `summary` has the series `<name>_sum` and `<name>_count`.
+A `summary` has the series `<name>_sum` and `<name>_count`, a `histogram` also `<name>_bucket` with the
+further label `le`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-GAUGE, COUNTER, SUMMARY = "gauge", "counter", "summary"
+GAUGE, COUNTER, SUMMARY, HISTOGRAM = "gauge", "counter", "summary", "histogram"
+START_BOUNDS_S = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0)
+"""Upper bounds of the buckets of times to start and to recover, in seconds."""
+BLOCKING_BOUNDS_S = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+"""Upper bounds of the buckets of blocking by checkpoints, in seconds."""
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -59,6 +64,9 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "ett_job_checkpoint_bytes": _job(GAUGE, "Size of the latest durable checkpoint."),
     "ett_job_checkpoint_failures_total": _job(COUNTER, "Checkpoints that will never be durable."),
+    "ett_job_checkpoint_interval_seconds": _job(
+        GAUGE, "Time between the latest checkpoints, and the one that would waste least.", "kind"
+    ),
     "ett_job_compile_cache_requests_total": _job(
         COUNTER, "Requests to a compile cache: hit, miss or bypass.", "cache", "result"
     ),
@@ -66,6 +74,7 @@ FAMILIES: Mapping[str, Family] = {
     "ett_job_compile_cache_saved_seconds_total": _job(
         COUNTER, "Compile time that caches saved, as the compiler estimates it."
     ),
+    "ett_job_compile_remote_requests_total": _job(COUNTER, "Requests to remote compile caches."),
     "ett_fleet_jobs": Family(GAUGE, ("state", "cluster", "team"), "Jobs on /metrics by state."),
     "ett_fleet_effective_ratio": Family(
         GAUGE,
@@ -75,11 +84,44 @@ FAMILIES: Mapping[str, Family] = {
     "ett_fleet_component_seconds": Family(
         GAUGE, ("window", "cluster", "component"), "Held accelerator time by component, trailing window."
     ),
+    "ett_fleet_final_accelerator_seconds_total": Family(
+        COUNTER,
+        ("cluster", "team", "component"),
+        "Held accelerator time by component that is final, since the start of the exporter.",
+    ),
+    "ett_fleet_reclassified_accelerator_seconds_total": Family(
+        COUNTER,
+        ("cluster", "team", "component"),
+        "Final held accelerator time that was taken back: training lost after all, events that came late.",
+    ),
+    "ett_fleet_time_to_start_seconds": Family(
+        HISTOGRAM, ("cluster",), "From the beginning of a job to its first loop."
+    ),
+    "ett_fleet_time_to_recover_seconds": Family(
+        HISTOGRAM, ("cluster",), "From a failure to the next beginning of a loop."
+    ),
+    "ett_fleet_checkpoint_blocking_seconds": Family(
+        HISTOGRAM, ("cluster",), "Time that a checkpoint blocked the trainer; of each the slowest rank."
+    ),
+    "ett_fleet_failures_total": Family(
+        COUNTER, ("failure_class", "domain", "cluster"), "Failed attempts whose cause has settled."
+    ),
+    "ett_fleet_lost_accelerator_seconds_total": Family(
+        COUNTER,
+        ("failure_class", "domain", "cluster"),
+        "Accelerator time that failures cost: training lost, and the time to recover.",
+    ),
+    "ett_node_failures_total": Family(
+        COUNTER, ("node", "failure_class"), "Failed attempts that began on a node; only nodes that failed."
+    ),
     "ett_exporter_build_info": Family(GAUGE, ("version",), "Version of the exporter; always 1."),
     "ett_exporter_jobs": Family(GAUGE, ("shown",), "Jobs known, by whether they are on /metrics."),
     "ett_exporter_series": Family(GAUGE, (), "Series in this answer, without this one."),
     "ett_exporter_jobs_left_out": Family(
         GAUGE, (), "Jobs whose series are not in this answer, because the limit of series is reached."
+    ),
+    "ett_exporter_broken_jobs": Family(
+        GAUGE, (), "Jobs that cannot be accounted for; the log says why. They show what was known before."
     ),
     "ett_exporter_view_age_seconds": Family(
         GAUGE, (), "Age of the oldest figures in this answer: more than a few seconds is overload."
@@ -101,4 +143,5 @@ def series_names(name: str) -> tuple[str, ...]:
     >>> series_names("ett_job_time_to_recover_seconds")
     ('ett_job_time_to_recover_seconds_sum', 'ett_job_time_to_recover_seconds_count')
     """
-    return (f"{name}_sum", f"{name}_count") if FAMILIES[name].kind == SUMMARY else (name,)
+    suffixes = {SUMMARY: ("_sum", "_count"), HISTOGRAM: ("_bucket", "_sum", "_count")}
+    return tuple(f"{name}{suffix}" for suffix in suffixes.get(FAMILIES[name].kind, ("",)))

@@ -20,6 +20,7 @@ from ett_core.metrics import FAMILIES
 from ett_exporter.chunks import Chunks, gzip_piece, gzip_stream
 from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.job_series import job_samples
+from ett_exporter.ledger import Ledger
 from ett_exporter.live import JobView
 from ett_exporter.negotiation import OPENMETRICS, content_type, wants_gzip
 from ett_exporter.service import Service
@@ -56,6 +57,7 @@ class Exposition:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._chunks = Chunks()
+        self._ledger = Ledger()
         self._views: Sequence[JobView] = ()
         self._shown: dict[str, JobView] = {}
         self._made_of: dict[str, JobView] = {}
@@ -88,6 +90,7 @@ class Exposition:
         self._views = self._service.renewed_views(now, for_s, older_than_s)
         shown = {view.account.job_id: view for view in self._service.shown_views(self._views, now)}
         self._shown = shown
+        self._enter(self._views)
         self._chunks.keep(shown)
         self._made_of = {job_id: view for job_id, view in self._made_of.items() if job_id in shown}
         room, self._left_out = self._service.settings.limits.series, 0
@@ -100,6 +103,11 @@ class Exposition:
                 room = 0
             room -= min(series, room)
 
+    def _enter(self, views: Sequence[JobView]) -> None:
+        for view in views:
+            self._ledger.put(view, is_old=self._service.was_known_at_start(view.account.job_id))
+        self._ledger.keep({view.account.job_id for view in views})
+
     def _series_of(self, job_id: str, view: JobView) -> int:
         """The number of a job's series, once its lines are as of `view`."""
         if self._made_of.get(job_id) is not view:
@@ -111,7 +119,7 @@ class Exposition:
         """The texts of an answer in their order, and where `packed` the same as pieces of a gzip stream."""
         of_jobs = self._chunks.refresh()
         others, count = JobText(), JobText()
-        others.update([*fleet_samples(self._views, list(self._shown.values())), *self._own_samples()])
+        others.update([*fleet_samples(self._ledger, self._shown.values()), *self._own_samples()])
         count.update([Sample("ett_exporter_series", (), self._chunks.series + others.series)])
         texts: list[bytes] = []
         pieces: list[bytes] = []
@@ -131,6 +139,7 @@ class Exposition:
         yield Sample("ett_exporter_jobs", ("true",), len(self._shown) - self._left_out)
         yield Sample("ett_exporter_jobs", ("false",), self._service.job_count - len(self._shown))
         yield Sample("ett_exporter_jobs_left_out", (), self._left_out)
+        yield Sample("ett_exporter_broken_jobs", (), self._service.broken_jobs)
         oldest = min((view.account.as_of for view in self._shown.values()), default=now)
         yield Sample("ett_exporter_view_age_seconds", (), max(now - oldest, 0.0))
         yield Sample("ett_exporter_scrape_seconds", (), self._last_s)

@@ -1,4 +1,4 @@
-"""From the views of all jobs to the samples of the fleet on /metrics: pure.
+"""From the sums over all jobs to the samples of the fleet on /metrics: pure.
 
 Windows trail in event time and hold exactly the seconds of their jobs. Held accelerator time
 weighs each second by the accelerators of its job; queueing after a failure weighs nothing.
@@ -7,51 +7,77 @@ weighs each second by the accelerators of its job; queueing after a failure weig
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from ett_core.components import COMPONENTS, RECOVER_QUEUE
+from ett_core.accounting.account import seconds
+from ett_core.components import COMPONENTS, TRAINING
+from ett_core.growing import Histogram
 from ett_exporter.job_series import clip, ratio
+from ett_exporter.ledger import Ledger, WindowKey, cluster_of
 from ett_exporter.live import WINDOWS_S, JobView
-from ett_exporter.text import Sample, Samples
+from ett_exporter.text import Sample, Samples, histogram
+
+_PLACE = {component: place for place, component in enumerate(COMPONENTS)}
 
 
-def fleet_samples(views: Sequence[JobView], shown: Sequence[JobView]) -> Samples:
-    """Samples over all jobs (`views`); jobs by state only of those `shown` on /metrics."""
+def fleet_samples(ledger: Ledger, shown: Iterable[JobView]) -> Samples:
+    """Samples over all jobs in the ledger; jobs by state only of those `shown` on /metrics."""
     for (state, cluster, team), count in sorted(Counter(map(_state_of, shown)).items()):
         yield Sample("ett_fleet_jobs", (state, cluster, team), count)
-    for cluster in sorted({_cluster_of(view) for view in views}):
-        members = [view for view in views if _cluster_of(view) == cluster]
+    yield from _windows(ledger)
+    yield from _final(ledger)
+    yield from _failures(ledger)
+    for family, histograms in (
+        ("ett_fleet_time_to_start_seconds", ledger.to_start),
+        ("ett_fleet_time_to_recover_seconds", ledger.to_recover),
+        ("ett_fleet_checkpoint_blocking_seconds", ledger.blocking),
+    ):
+        yield from _histograms(family, histograms)
+
+
+def _windows(ledger: Ledger) -> Samples:
+    wall, held = _by_window(ledger.wall), _by_window(ledger.held)
+    for cluster in sorted({key.cluster for key in ledger.wall}):
         for window in WINDOWS_S:
-            yield from _window_samples(members, window, cluster)
+            for weight, totals in (("job", wall), ("accelerator", held)):
+                share = ratio(totals.get((cluster, window), {}))
+                if share is not None:
+                    yield Sample("ett_fleet_effective_ratio", (window, weight, cluster), share)
+            for component, amount in held.get((cluster, window), {}).items():
+                yield Sample("ett_fleet_component_seconds", (window, cluster, component), amount)
 
 
-def _window_samples(views: Sequence[JobView], window: str, cluster: str) -> Samples:
-    wall = _total([(view.windows[window], 1) for view in views])
-    held = _total([(_held(view.windows[window]), view.accelerator_weight) for view in views])
-    for weight, components in (("job", wall), ("accelerator", held)):
-        share = ratio(components)
-        if share is not None:
-            yield Sample("ett_fleet_effective_ratio", (window, weight, cluster), share)
-    for component, seconds in held.items():
-        yield Sample("ett_fleet_component_seconds", (window, cluster, component), seconds)
+def _by_window(totals: Mapping[WindowKey, int]) -> dict[tuple[str, str], dict[str, float]]:
+    """Seconds by component in display order, by cluster and window."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for key in sorted(totals, key=lambda key: _PLACE[key.component]):
+        found.setdefault((key.cluster, key.window), {})[key.component] = seconds(totals[key])
+    return found
 
 
-def _held(components: Mapping[str, float]) -> dict[str, float]:
-    return {name: seconds for name, seconds in components.items() if name != RECOVER_QUEUE}
+def _final(ledger: Ledger) -> Samples:
+    counted, taken_back = ledger.final.counted, ledger.final.taken_back
+    for key in sorted(counted):
+        yield Sample("ett_fleet_final_accelerator_seconds_total", key, seconds(counted[key]))
+    for key in sorted(taken_back.keys() | {key for key in counted if key.component == TRAINING}):
+        amount = seconds(taken_back.get(key, 0))
+        yield Sample("ett_fleet_reclassified_accelerator_seconds_total", key, amount)
 
 
-def _total(weighted: Sequence[tuple[Mapping[str, float], int]]) -> dict[str, float]:
-    """Seconds by component, summed with their weights, in display order, without zeros."""
-    totals: dict[str, float] = {}
-    for components, weight in weighted:
-        for name, seconds in components.items():
-            totals[name] = totals.get(name, 0.0) + weight * seconds
-    return {name: totals[name] for name in COMPONENTS if totals.get(name)}
+def _failures(ledger: Ledger) -> Samples:
+    lost = ledger.lost.counted
+    for cause, count in sorted(ledger.failures.counted.items()):
+        yield Sample("ett_fleet_failures_total", cause, count)
+        yield Sample("ett_fleet_lost_accelerator_seconds_total", cause, seconds(lost.get(cause, 0)))
+    for place, count in sorted(ledger.nodes.counted.items()):
+        yield Sample("ett_node_failures_total", place, count)
+
+
+def _histograms(family: str, histograms: Mapping[str, Histogram]) -> Samples:
+    for cluster in sorted(histograms):
+        found = histograms[cluster]
+        yield from histogram(family, (cluster,), found.bounds, found.cumulative(), found.total_s)
 
 
 def _state_of(view: JobView) -> tuple[str, str, str]:
-    return (view.account.state, _cluster_of(view), clip(view.label("team")))
-
-
-def _cluster_of(view: JobView) -> str:
-    return clip(view.label("cluster"))
+    return (view.account.state, cluster_of(view), clip(view.label("team")))

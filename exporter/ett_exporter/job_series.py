@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ett_core.accounting import FailureAccount
 from ett_core.accounting.account import ett_percent
 from ett_core.components import UNSAVED_TRAINING
+from ett_core.failures.classes import DOMAINS, UNKNOWN
+from ett_core.intervals import Costs, optimal_interval_s
 from ett_exporter.live import JobView, held_seconds
 from ett_exporter.text import Sample, Samples, summary
 
@@ -19,8 +20,6 @@ LABEL_CHARACTERS = 200
 STAGES_SHOWN = 4
 CACHES = ("fx_graph", "aot_autograd", "triton_bundle", "pgo", "autotune", "mega_cache")
 """Caches with series of their own; any other is counted as `other`."""
-SETTLED_AFTER_S = 120.0
-"""A failure counts once its job trains again, or this long after it."""
 JOB_WINDOWS = ("1h", "24h")
 INFO_LABELS = ("team", "model", "cluster")
 
@@ -79,17 +78,14 @@ def _progress(view: JobView) -> Samples:
 
 def _losses(view: JobView) -> Samples:
     account = view.account
-    recovered_s = [ttr_s for ttr_s in account.ttr_s if ttr_s is not None]
-    yield from summary("ett_job_time_to_recover_seconds", (), len(recovered_s), sum(recovered_s))
-    settled = [f for f in account.failures if _has_settled(f, account.as_of)]
-    yield Sample("ett_job_failures_total", ("unknown",), len(settled))
+    counts = view.counts
+    yield from summary("ett_job_time_to_recover_seconds", (), counts.recovered, counts.recovered_s)
+    for domain in DOMAINS:
+        if domain != UNKNOWN or domain in counts.failures:
+            yield Sample("ett_job_failures_total", (domain,), counts.failures.get(domain, 0))
     yield from _known("ett_job_unsaved_exposure_seconds", account.unsaved_exposure_s)
     lost_s = account.components.get(UNSAVED_TRAINING, 0.0)
     yield Sample("ett_job_unsaved_training_seconds", (), lost_s)
-
-
-def _has_settled(failure: FailureAccount, as_of: float) -> bool:
-    return failure.ttr_s is not None or as_of - failure.time >= SETTLED_AFTER_S
 
 
 def _checkpoints(view: JobView) -> Samples:
@@ -101,6 +97,19 @@ def _checkpoints(view: JobView) -> Samples:
     if durable is not None:
         yield Sample("ett_job_checkpoint_last_durable_timestamp_seconds", (), durable.time)
         yield from _known("ett_job_checkpoint_bytes", durable.bytes)
+    yield from _known("ett_job_checkpoint_interval_seconds", details.checkpoint_interval_s, "actual")
+    yield from _known("ett_job_checkpoint_interval_seconds", best_interval_s(view), "optimal")
+
+
+def best_interval_s(view: JobView) -> float | None:
+    """The time between checkpoints that would have wasted least; None where nothing failed or saved."""
+    details, failures = view.details, len(view.account.failures)
+    if not failures or not details.checkpoint_count or not view.account.wall_s > 0:
+        return None
+    blocking_s = details.checkpoint_blocking_s / details.checkpoint_count
+    if not blocking_s > 0:
+        return None
+    return optimal_interval_s(Costs(blocking_s=blocking_s, failures=failures, train_s=view.account.wall_s))
 
 
 def _compile(view: JobView) -> Samples:
@@ -113,6 +122,8 @@ def _compile(view: JobView) -> Samples:
             counts[name if name in CACHES else "other"] += getattr(total, field)
         for cache, count in (+counts).items():
             yield Sample("ett_job_compile_cache_requests_total", (cache, result), count)
+    if details.remote_requests:
+        yield Sample("ett_job_compile_remote_requests_total", (), details.remote_requests)
     if details.caches:
         saved_s = sum(total.saved_s for total in details.caches.values())
         yield Sample("ett_job_compile_cache_saved_seconds_total", (), saved_s)

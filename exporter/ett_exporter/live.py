@@ -10,19 +10,22 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
 from ett_core.accounting.archive import IN_MEMORY, Archive
-from ett_core.checkpoint_log import CheckpointDetail, Durable
+from ett_core.checkpoint_log import NONE, CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
 from ett_core.details import CacheTotals, EvidenceLine, JobDetails, Start, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.failures import Diagnosis, diagnose
+from ett_core.growing import Distribution, highest
 from ett_core.interference import SaveInterference
 from ett_core.stragglers import Pace
 from ett_exporter.errors import InDoubtError, StoreError
@@ -57,6 +60,22 @@ class DetailsView(msgspec.Struct, frozen=True):
     step_times: StepTimes | None
     starts: Mapping[int, Start] = {}
     """What each of the latest attempts runs on, by its number."""
+    remote_requests: int = 0
+    """Requests to remote compile caches."""
+    checkpoint_interval_s: float | None = None
+    """Median time between the latest checkpoints."""
+    checkpoint_blocking: Distribution = NONE
+    """How long checkpoints blocked, of those of which nothing more is expected."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What a job counts, for counters: no number ever falls."""
+
+    failures: Mapping[str, int] = {}
+    """Failures whose cause has settled, by domain."""
+    recovered: int = 0
+    """Failures after which a loop began again."""
+    recovered_s: float = 0.0
 
 
 class JobView(msgspec.Struct, frozen=True):
@@ -68,6 +87,7 @@ class JobView(msgspec.Struct, frozen=True):
     """Seconds by component in the trailing windows `1h`, `24h`, `7d`."""
     diagnoses: Sequence[Diagnosis] = ()
     """Why each of the account's failures happened, in its order."""
+    counts: Counts = Counts()
 
     def label(self, name: str) -> str:
         """A label of the job, empty where it has none."""
@@ -143,6 +163,11 @@ class LiveJob:
         self.known_view: JobView | None = None
         """The view that was made last; events may have come since."""
         self._changed = False
+        self.is_broken = False
+        """Whether the last view could not be made."""
+        self._details_changed = True
+        """Whether events came since the details were last read."""
+        self._counts = Counts()
         self._diagnosed: dict[int, tuple[FailureAccount, Sequence[EvidenceLine], Diagnosis]] = {}
 
     def take(self, keep: Callable[[], Kept], received_at: float) -> int | None:
@@ -210,7 +235,7 @@ class LiveJob:
                 beyond.add(stored.place.segment_id)
             self.last_received_at = max(self.last_received_at, stored.received_at)
         self._fold, self._details, self._place, self._beyond = fold, details, place, beyond
-        self._is_built = self._changed = True
+        self._is_built = self._changed = self._details_changed = True
         self.unsaved_events = unsaved
 
     def _restored(self) -> tuple[JobFold, JobDetails, Place, Collection[int]]:
@@ -238,7 +263,7 @@ class LiveJob:
         self.last_received_at = max(self.last_received_at, received_at)
         self._fold.add(events)
         self._details.add(events)
-        self._changed = True
+        self._changed = self._details_changed = True
         self.unsaved_events += len(events)
         self._place = max(self._place, place)
         if self._past.delivered() is not None:
@@ -291,16 +316,45 @@ class LiveJob:
         known = self.known_view
         if known is None or self._changed or not 0 <= now - known.account.as_of < VIEW_AGE_S:
             self._changed = False
-            known = self.known_view = self._new_view(now)
+            known = self._view_or_older(now)
         return known
 
+    def _view_or_older(self, now: float) -> JobView | None:
+        """A new view; where it cannot be made, whatever the reason, the one that was made last."""
+        try:
+            self.known_view = self._new_view(now)
+            self.is_broken = False
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - one job must not take away the answers about all others
+            if not self.is_broken:
+                _log.exception("job %s cannot be accounted for; it is left as it was", self.job_id)
+            self.is_broken = True
+        return self.known_view
+
     def _new_view(self, now: float) -> JobView | None:
-        account = self._fold.account(now)
+        account = self._account(now)
         if account is None:
             return None
         windows = {name: self._window(account, length_s) for name, length_s in WINDOWS_S.items()}
         diagnoses = [self._diagnosis(failure) for failure in account.failures]
-        return JobView(account, details_view(self._details), windows, diagnoses)
+        self._counts = counts_of(account, diagnoses, self._counts)
+        return JobView(account, self._details_view(account), windows, diagnoses, self._counts)
+
+    def _details_view(self, account: JobAccount) -> DetailsView:
+        """The details; the same value as before, where nothing came since."""
+        known = None if self._details_changed else self.known_view
+        if known is not None and known.account.finished == account.finished:
+            return known.details
+        self._details_changed = False
+        return details_view(self._details, account)
+
+    def _account(self, now: float) -> JobAccount | None:
+        """The account as of `now`; time alone changes nothing of a job that is over."""
+        known = None if self.known_view is None else self.known_view.account
+        if known is not None and known.finished and not self._details_changed and now >= known.as_of:
+            return replace(known, as_of=now)
+        return self._fold.account(now)
 
     def _diagnosis(self, failure: FailureAccount) -> Diagnosis:
         """Why a failure happened; judged again only where it or its evidence has changed."""
@@ -320,8 +374,35 @@ class LiveJob:
         return self._fold.window(begin, account.as_of, account.as_of)
 
 
-def details_view(details: JobDetails) -> DetailsView:
-    """A copy of the details that no later event changes."""
+SETTLED_AFTER_S = 120.0
+"""A failure counts once its job trains again, or this long after it; so does what a checkpoint cost."""
+
+
+def has_settled(failure: FailureAccount, as_of: float) -> bool:
+    """Whether the cause of a failure is not expected to change any more."""
+    return failure.ttr_s is not None or as_of - failure.time >= SETTLED_AFTER_S
+
+
+def counts_of(account: JobAccount, diagnoses: Sequence[Diagnosis], before: Counts) -> Counts:
+    """What the job counts, at least what it counted `before`."""
+    settled = [
+        why.domain
+        for failure, why in zip(account.failures, diagnoses, strict=True)
+        if has_settled(failure, account.as_of)
+    ]
+    recovered = [ttr_s for ttr_s in account.ttr_s if ttr_s is not None]
+    return Counts(
+        highest(before.failures, Counter(settled)),
+        max(before.recovered, len(recovered)),
+        max(before.recovered_s, sum(recovered)),
+    )
+
+
+def details_view(details: JobDetails, account: JobAccount | None = None) -> DetailsView:
+    """A copy of the details that no later event changes; `account` says up to when they are settled."""
+    settled = -math.inf
+    if account is not None:
+        settled = math.inf if account.finished else account.last_event_at - SETTLED_AFTER_S
     return DetailsView(
         labels=details.labels,
         versions=details.versions,
@@ -340,6 +421,9 @@ def details_view(details: JobDetails) -> DetailsView:
         counters=details.counters,
         step_times=details.step_times,
         starts=details.starts,
+        remote_requests=details.remote_requests,
+        checkpoint_interval_s=details.checkpoints.interval_s(),
+        checkpoint_blocking=details.checkpoints.blocking(settled),
     )
 
 

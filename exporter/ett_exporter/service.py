@@ -108,6 +108,7 @@ class Service:
         for known in store.jobs():
             self._jobs[known.job_id] = self._known_job(known)
             self.changes.note(known.job_id)
+        self._known_at_start = frozenset(self._jobs)
 
     def ingest(self, text: bytes, clock_offset_s: float | None = None, grant: Grant = EVERYTHING) -> Accepted:
         """Take in NDJSON lines of one writer; returns once they are durable.
@@ -211,6 +212,15 @@ class Service:
         """One job in one row as of `now`; None where it is unknown."""
         job = self._jobs.get(job_id)
         return job.view(now) if job else None
+
+    @property
+    def broken_jobs(self) -> int:
+        """Jobs that cannot be accounted for: they show what was known before, if anything."""
+        return sum(job.is_broken for job in self._live_jobs())
+
+    def was_known_at_start(self, job_id: str) -> bool:
+        """Whether the job was heard of before this process."""
+        return job_id in self._known_at_start
 
     def knows(self, job_id: str) -> bool:
         """Whether there is such a job."""

@@ -37,6 +37,16 @@ def summary(family: str, labels: tuple[str, ...], count: int, total: float) -> S
     yield Sample(f"{family}_sum", labels, total)
 
 
+def histogram(
+    family: str, labels: tuple[str, ...], bounds: Sequence[float], cumulative: Sequence[int], total: float
+) -> Samples:
+    """The samples of a histogram; `cumulative` has one more number than `bounds`: all observations."""
+    for bound, count in zip((*bounds, math.inf), cumulative, strict=True):
+        yield Sample(f"{family}_bucket", (*labels, _number(bound)), count)
+    yield Sample(f"{family}_count", labels, cumulative[-1])
+    yield Sample(f"{family}_sum", labels, total)
+
+
 class JobText:
     """The lines of one job by family; held by one thread at a time.
 

@@ -94,6 +94,7 @@ def _attempt(story: Story, *, at: float, attempt: int, first_step: int, reports:
             rank=rank,
             stage_seconds={"backend": 1.5},
             native_compile_s=2.0,
+            remote_requests=1,
         )
         for report in range(1, reports + 1):
             step = first_step + 10 * report

@@ -8,7 +8,9 @@ import pytest
 from ett_core.accounting import JobFold
 from ett_core.events import Clock
 from ett_exporter.answers import page_answer
+from ett_exporter.exposition import Exposition
 from ett_exporter.fleet_series import fleet_samples
+from ett_exporter.ledger import Ledger
 from ett_exporter.service import BusyError
 from ett_exporter.settings import Limits
 
@@ -107,7 +109,10 @@ def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
     for name in ("a", "b"):
         send(opened, story(name))
     views = opened.views(NOW)
-    samples = list(fleet_samples(views, views))
+    ledger = Ledger()
+    for view in views:
+        ledger.put(view)
+    samples = list(fleet_samples(ledger, views))
     held = {
         s.labels[2]: s.value
         for s in samples
@@ -118,6 +123,30 @@ def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
     ratios = {s.labels[:2]: s.value for s in samples if s.name == "ett_fleet_effective_ratio"}
     assert ratios["1h", "job"] == pytest.approx(account.ett_percent / 100)
     assert ratios["1h", "accelerator"] == pytest.approx(account.ett_percent / 100)
+
+
+def test_a_job_that_cannot_be_accounted_for_takes_no_other_with_it(service, story, monkeypatch):
+    """Its last view stays, the others are as new as ever, and /metrics says that one is broken."""
+    opened = service()
+    for name in ("good", "bad"):
+        send(opened, story(name, ended=False))
+    opened.views(NOW)
+    account = JobFold.account
+
+    def broken(fold, now):
+        if fold.job_id == "bad":
+            raise ZeroDivisionError
+        return account(fold, now)
+
+    monkeypatch.setattr(JobFold, "account", broken)
+    assert {view.account.job_id: view.account.as_of for view in opened.views(NOW + 50)} == {
+        "good": NOW + 50,
+        "bad": NOW,
+    }
+    assert "ett_exporter_broken_jobs 1" in Exposition(opened).answer().body.decode()
+    monkeypatch.setattr(JobFold, "account", account)
+    assert {view.account.as_of for view in opened.views(NOW + 90)} == {NOW + 90}
+    assert opened.broken_jobs == 0
 
 
 def test_readers_within_a_second_share_a_view(service, story):

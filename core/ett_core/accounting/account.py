@@ -139,6 +139,9 @@ class JobAccount(msgspec.Struct, frozen=True):
     step: int | None
     survived_failures: int
     """Failures of single ranks that training outlived."""
+    final: Mapping[str, float] = {}
+    """Seconds by component that only a fallback or a late event takes back: training whose steps are
+    durable (all that is left of it once the job is over), of the rest what a later event has closed."""
 
     @property
     def groups(self) -> dict[str, float]:

@@ -38,6 +38,7 @@ from ett_core.components import (
     RECOVER_RESTART,
     RECOVER_TEARDOWN,
     START_ALLOCATION,
+    TRAINING,
     UNSAVED_TRAINING,
 )
 from ett_core.events import AttemptEnd, Failure
@@ -174,6 +175,7 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
     state, since_ns = state_of(layout, chain.partitions[-1])
     loops = [span.loop_ns for span in layout.spans if span.loop_ns is not None]
     failures = _failures(chain)
+    exposure_ns = _exposure_ns(chain)
     return JobAccount(
         job_id=job_id,
         as_of=now,
@@ -193,11 +195,12 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         ],
         resume_evidence=weakest(chain.found),
         not_saved=_not_saved(chain),
-        unsaved_exposure_s=_exposure_s(chain),
+        unsaved_exposure_s=None if exposure_ns is None else seconds(exposure_ns),
         last_progress_at=_last_progress_at(layout),
         last_event_at=seconds(layout.last_event_ns),
         step=_step(chain),
         survived_failures=sum(span.attempt.survived for span in layout.spans),
+        final=in_seconds(final_ns(chain, totals, exposure_ns)),
     )
 
 
@@ -332,11 +335,35 @@ def _not_saved(chain: Chain) -> bool:
     return durable < last.attempt.loop.step
 
 
-def _exposure_s(chain: Chain) -> float | None:
+def final_ns(chain: Chain, totals: Totals, exposure_ns: int | None) -> Totals:
+    """Nanoseconds by component that no further event takes back, if it neither falls back nor comes late.
+
+    Training counts once its steps are durable, or the job is over; everything else once a later event
+    has closed it: up to the last report, before the first one up to the start of the attempt.
+    """
+    layout = chain.layout
+    if layout.finished:
+        return totals
+    open_ns = chain.window(_closed_until_ns(layout.spans[-1]), layout.end_ns)
+    final = {component: amount - open_ns.get(component, 0) for component, amount in totals.items()}
+    durable_ns = 0 if exposure_ns is None else totals.get(TRAINING, 0) - exposure_ns
+    return final | {TRAINING: max(durable_ns, 0)}
+
+
+def _closed_until_ns(last: Span) -> int:
+    """Up to when events have closed everything, while the last attempt of a job runs or has failed."""
+    if last.outcome != RUNNING:
+        return last.end_ns
+    if last.attempt.loop is None or last.loop_ns is None:
+        return last.start_ns
+    return max(last.start_ns, last.attempt.loop.prev_ns)
+
+
+def _exposure_ns(chain: Chain) -> int | None:
     """Training that would be lost if the job died now; None where nobody can know."""
     last = chain.layout.spans[-1]
     if last.outcome != RUNNING:
-        return 0.0
+        return 0
     as_if = last._replace(outcome=FAILED)
     spans = [*chain.layout.spans[:-1], as_if]
     found = fallbacks(spans)[0][-1]
@@ -344,4 +371,4 @@ def _exposure_s(chain: Chain) -> float | None:
         return None
     partitions = [*chain.partitions[:-1], chain.partitions[-1]._replace(span=as_if)]
     limits = [p.threshold for p in chain.partitions]
-    return seconds(newly_lost_ns(partitions, limits, found.step))
+    return newly_lost_ns(partitions, limits, found.step)

@@ -1,0 +1,210 @@
+"""What all jobs add up to, kept up to date job by job, so that an answer about all of them adds up nothing.
+
+A job's view is put in when it is new; what the job contributed before is then taken out again.
+Amounts are whole nanoseconds of wall time or of held accelerator time (the time times the
+accelerators of its job; queueing after a failure weighs nothing), so that sums stay exact.
+Held by one thread at a time.
+
+Windows and states are gauges: of the jobs that are there. Counters and histograms only grow, from
+the start of the exporter on: what jobs had counted before it is where they begin.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from ett_core.accounting import FailureAccount
+from ett_core.accounting.account import nanoseconds
+from ett_core.components import RECOVER_QUEUE
+from ett_core.growing import Distribution, Growing, Histogram, highest
+from ett_core.metrics import BLOCKING_BOUNDS_S, START_BOUNDS_S
+from ett_exporter.job_series import clip
+from ett_exporter.live import JobView, has_settled
+
+
+class WindowKey(NamedTuple):
+    """What seconds of trailing windows are added up by."""
+
+    cluster: str
+    window: str
+    component: str
+
+
+class FinalKey(NamedTuple):
+    """What final accelerator time is added up by."""
+
+    cluster: str
+    team: str
+    component: str
+
+
+class CauseKey(NamedTuple):
+    """What failures are added up by."""
+
+    failure_class: str
+    domain: str
+    cluster: str
+
+
+class NodeKey(NamedTuple):
+    """What failures of nodes are added up by."""
+
+    node: str
+    failure_class: str
+
+
+class Contribution(msgspec.Struct, frozen=True):
+    """What one view adds."""
+
+    view: JobView
+    wall: Mapping[WindowKey, int]
+    held: Mapping[WindowKey, int]
+    final: Mapping[FinalKey, int]
+    failures: Mapping[CauseKey, int]
+    lost: Mapping[CauseKey, int]
+    nodes: Mapping[NodeKey, int]
+    started: bool
+    recovered: frozenset[int]
+    """Attempts after whose failure a loop began again."""
+
+
+class Ledger:
+    """The sums over jobs: `put` views, then read."""
+
+    def __init__(self) -> None:
+        self._of_job: dict[str, Contribution] = {}
+        self.wall: dict[WindowKey, int] = {}
+        self.held: dict[WindowKey, int] = {}
+        self.final: Growing[FinalKey] = Growing()
+        self.failures: Growing[CauseKey] = Growing()
+        self.lost: Growing[CauseKey] = Growing()
+        self.nodes: Growing[NodeKey] = Growing()
+        self.to_start: dict[str, Histogram] = {}
+        self.to_recover: dict[str, Histogram] = {}
+        self.blocking: dict[str, Histogram] = {}
+
+    def put(self, view: JobView, *, is_old: bool = False) -> None:
+        """Let a job contribute what its view says; of a job that `is_old`, the first one counts nothing."""
+        job_id = view.account.job_id
+        before = self._of_job.get(job_id)
+        if before is not None and before.view is view:
+            return
+        now = self._of_job[job_id] = contribution(view, before)
+        _move(self.wall, before.wall if before else {}, now.wall)
+        _move(self.held, before.held if before else {}, now.held)
+        if before is None and is_old:
+            return
+        self.final.change(before.final if before else {}, now.final)
+        self.failures.change(before.failures if before else {}, now.failures)
+        self.lost.change(before.lost if before else {}, now.lost)
+        self.nodes.change(before.nodes if before else {}, now.nodes)
+        self._observe(before, now)
+
+    def keep(self, job_ids: Container[str]) -> None:
+        """Let go of all other jobs; what they counted stays counted."""
+        for job_id in [known for known in self._of_job if known not in job_ids]:
+            gone = self._of_job.pop(job_id)
+            _move(self.wall, gone.wall, {})
+            _move(self.held, gone.held, {})
+
+    def _observe(self, before: Contribution | None, now: Contribution) -> None:
+        account, cluster = now.view.account, cluster_of(now.view)
+        if now.started and not (before and before.started) and account.tts_s is not None:
+            _histogram(self.to_start, cluster, START_BOUNDS_S).observe(account.tts_s)
+        fresh = now.recovered - (before.recovered if before else frozenset())
+        for failure in account.failures if fresh else ():
+            if failure.attempt in fresh and failure.ttr_s is not None:
+                _histogram(self.to_recover, cluster, START_BOUNDS_S).observe(failure.ttr_s)
+        known: Distribution | None = before.view.details.checkpoint_blocking if before else None
+        blocking = now.view.details.checkpoint_blocking
+        if known is not blocking and any(blocking.counts):
+            _histogram(self.blocking, cluster, BLOCKING_BOUNDS_S).add(known, blocking)
+
+
+def contribution(view: JobView, before: Contribution | None = None) -> Contribution:
+    """What a view adds; what only grows is at least what it was `before`."""
+    cluster, weight = cluster_of(view), view.accelerator_weight
+    wall = {
+        WindowKey(cluster, window, component): nanoseconds(seconds)
+        for window, components in view.windows.items()
+        for component, seconds in components.items()
+    }
+    team = clip(view.label("team"))
+    failures, lost, nodes = _causes(view, cluster, weight)
+    recovered = frozenset(f.attempt for f in view.account.failures if f.ttr_s is not None)
+    return Contribution(
+        view=view,
+        wall=wall,
+        held={key: weight * amount for key, amount in wall.items() if key.component != RECOVER_QUEUE},
+        final={
+            FinalKey(cluster, team, component): weight * nanoseconds(seconds)
+            for component, seconds in view.account.final.items()
+            if component != RECOVER_QUEUE
+        },
+        failures=highest(before.failures, failures) if before else failures,
+        lost=highest(before.lost, lost) if before else lost,
+        nodes=highest(before.nodes, nodes) if before else nodes,
+        started=view.account.tts_s is not None or (before is not None and before.started),
+        recovered=recovered | before.recovered if before else recovered,
+    )
+
+
+def cluster_of(view: JobView) -> str:
+    """The cluster of a job as a label."""
+    return clip(view.label("cluster"))
+
+
+def _causes(
+    view: JobView, cluster: str, weight: int
+) -> tuple[Mapping[CauseKey, int], Mapping[CauseKey, int], Mapping[NodeKey, int]]:
+    failures: Counter[CauseKey] = Counter()
+    lost: Counter[CauseKey] = Counter()
+    nodes: Counter[NodeKey] = Counter()
+    for failure, why in zip(view.account.failures, view.diagnoses, strict=True):
+        if has_settled(failure, view.account.as_of):
+            key = CauseKey(why.failure_class, why.domain, cluster)
+            failures[key] += 1
+            lost[key] += weight * _lost_ns(failure)
+            node = why.node or failure.node
+            if node:
+                nodes[NodeKey(clip(node), why.failure_class)] += 1
+    return failures, lost, nodes
+
+
+def _lost_ns(failure: FailureAccount) -> int:
+    """What a failure cost: the training that it took away, and the time until the job trained again."""
+    return nanoseconds(failure.unsaved_s + (failure.ttr_s or 0.0))
+
+
+def _histogram(of_clusters: dict[str, Histogram], cluster: str, bounds: tuple[float, ...]) -> Histogram:
+    found = of_clusters.get(cluster)
+    if found is None:
+        found = of_clusters[cluster] = Histogram(bounds)
+    return found
+
+
+def _move(
+    totals: dict[WindowKey, int], before: Mapping[WindowKey, int], now: Mapping[WindowKey, int]
+) -> None:
+    """Take out what was contributed before, and put in what is now; zeros do not stay."""
+    for key, more in _changes(before, now):
+        total = totals.get(key, 0) + more
+        if total:
+            totals[key] = total
+        else:
+            totals.pop(key, None)
+
+
+def _changes(
+    before: Mapping[WindowKey, int], now: Mapping[WindowKey, int]
+) -> Iterable[tuple[WindowKey, int]]:
+    for key, amount in now.items():
+        more = amount - before.get(key, 0)
+        if more:
+            yield key, more
+    for key in before.keys() - now.keys():
+        yield key, -before[key]
