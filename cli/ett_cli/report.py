@@ -101,6 +101,28 @@ def largest_loss(components: Mapping[str, float]) -> str:
     return f"Largest loss: {name} ({meaning_of(name)}) took {cost}: {advice_on(name)}."
 
 
+def end_of(job: Job) -> str:
+    """One sentence: what a job that failed ended with, and whether to try again; empty for any other.
+
+    >>> known = {"failure_class": "host_oom", "domain": "workload", "confidence": "likely"}
+    >>> failure = {"cause": "rank 3 was killed by SIGKILL", "signal": 9}
+    >>> failure["diagnosis"] = {**known, "retry": "unknown"}
+    >>> end_of({"state": "failed", "failure_list": [failure]})
+    'Failed: rank 3 was killed by SIGKILL. Cause: host_oom (likely), of the workload.'
+    >>> end_of({"state": "succeeded", "failure_list": [failure]})
+    ''
+    """
+    failures = job.get("failure_list")
+    if job["state"] != "failed" or not failures:
+        return ""
+    last = failures[-1]
+    how = ": ".join(part.rstrip(".") for part in (last["cause"], last_words(last)) if part)
+    diagnosis = last.get("diagnosis")
+    if not diagnosis or diagnosis["failure_class"] == "unknown":
+        return f"Failed: {how}."
+    return f"Failed: {how}. Cause: {why(diagnosis)}."
+
+
 def rounded(amounts: Sequence[float], total: float) -> list[float]:
     """The amounts scaled to `total` and rounded to tenths, so that they add up to it as shown.
 
@@ -193,7 +215,7 @@ def beside_steps(saves: Mapping[str, Any]) -> str:
     >>> beside_steps({"saves": 5, "known": 4, "excess_s": 12.0, "share": 0.25, "noise_s": 1.5})
     '4 in flight made steps 25.0 % longer, by 12.0 s (give or take 1.5 s); of 1 nothing is known'
     >>> beside_steps({"saves": 1, "known": 1, "excess_s": 0.1, "share": 0.001, "noise_s": 0.5})
-    '1 in flight made steps no longer than usual (give or take 0.5 s)'
+    '1 in flight made steps no longer than usual (give or take 500 ms)'
     >>> beside_steps({"saves": 2, "known": 0, "excess_s": None, "share": None, "noise_s": None})
     'of 2 in flight nothing is known: too few steps were reported with, or without, a save in flight'
     """
@@ -201,12 +223,21 @@ def beside_steps(saves: Mapping[str, Any]) -> str:
     if excess_s is None:
         why = "too few steps were reported with, or without, a save in flight"
         return f"of {count:,} in flight nothing is known: {why}"
-    noise = f"(give or take {duration(saves['noise_s'])})"
+    noise = f"(give or take {_fine(saves['noise_s'])})"
     cost = "no longer than usual"
     if excess_s > saves["noise_s"]:
-        cost = f"{100 * (saves['share'] or 0.0):.1f} % longer, by {duration(excess_s)}"
+        cost = f"{100 * (saves['share'] or 0.0):.1f} % longer, by {_fine(excess_s)}"
     text = f"{known:,} in flight made steps {cost} {noise}"
     return text if known == count else f"{text}; of {count - known:,} nothing is known"
+
+
+def _fine(seconds: float) -> str:
+    """A length of time in words, below a second in milliseconds.
+
+    >>> _fine(0.0172), _fine(0.9999), _fine(12.0)
+    ('17 ms', '1000 ms', '12.0 s')
+    """
+    return f"{1000 * seconds:.0f} ms" if seconds < 1.0 else duration(seconds)
 
 
 def _stalls(job: Job) -> Iterator[str]:

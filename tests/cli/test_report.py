@@ -71,7 +71,7 @@ def test_slow_ranks_and_saves_beside_steps_have_lines_of_their_own():
     place = lines.index("Slow ranks")
     said = "rank 6 on n3, attempt 0: 1.5 times the usual step from 30.0 s on, still slow; it waits for data"
     assert lines[place + 1] == f"  {said}"
-    assert "Saves beside steps 2 in flight made steps 60.0 % longer, by 3.0 s (give or take 0.1 s)" in lines
+    assert "Saves beside steps 2 in flight made steps 60.0 % longer, by 3.0 s (give or take 100 ms)" in lines
 
 
 GOLDEN = """\

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import shlex
 import sys
 import tempfile
 import time
@@ -144,14 +145,15 @@ def run(arguments: argparse.Namespace) -> int:
         environ = with_auto(os.environ, arguments.auto)
         if (switch := environ.get("ETT_AUTO", "")) not in ("", "0", "1"):
             _say(f"ETT_AUTO={switch!r} is ignored: 0 switches automatic observation off")
-        status = launch(settings, environ, say=say, meanwhile=lambda: Guard().call(prepare_last_sentence))
+        status = launch(settings, environ, say=say, meanwhile=lambda: Guard().call(prepare_last_sentences))
     except ValueError as error:
         return _complain(str(error), 2)
     except FileNotFoundError as error:
         return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND)
     except OSError as error:
         return _complain(f"{error.filename or command[0]}: {error.strerror}", CANNOT_RUN)
-    if not arguments.quiet and (sentence := Guard().call(last_sentence, directory, job_id, time.time())):
+    sentences = None if arguments.quiet else Guard().call(last_sentences, directory, job_id, time.time())
+    for sentence in sentences or ():
         say(sentence)
     return status
 
@@ -221,28 +223,35 @@ def _option(command: list[str], name: str) -> str:
     return ""
 
 
-def prepare_last_sentence() -> None:
-    """Load what the last sentence needs while the command runs, so that nobody waits for it at the end."""
-    for module in ("ett_cli.journals", "ett_cli.report", "ett_core.accounting"):
+def prepare_last_sentences() -> None:
+    """Load what the last sentences need while the command runs, so that nobody waits for it at the end."""
+    for module in ("ett_cli.journals", "ett_cli.recorded", "ett_cli.report"):
         importlib.import_module(module)
 
 
-def last_sentence(directory: Path, job_id: str, now: float) -> str:
-    """What took most of the time of a job besides training, by the journals of this node, and what to do."""
+def last_sentences(directory: Path, job_id: str, now: float) -> list[str]:
+    """How a job failed, if it did, and what took most of its time besides training; each with what to do.
+
+    By the journals of this node.
+    """
     from ett_cli.journals import collector_paused, read_journals
-    from ett_cli.report import largest_loss
-    from ett_core.accounting import JobFold
+    from ett_cli.recorded import Recorded
+    from ett_cli.report import end_of, largest_loss
     from ett_trainer_hooks.identity import sanitised_job_id
 
     if sum(path.stat().st_size for path in directory.glob("*.jsonl")) > READ_AT_END_BYTES:
-        return f"ett account {directory} tells where the time went"
-    job = sanitised_job_id(job_id)
-    fold = JobFold(job)
+        return [f"ett account {shlex.quote(str(directory))} tells where the time went"]
+    job_id = sanitised_job_id(job_id)
+    recorded = Recorded(job_id)
     with collector_paused():
         for part in read_journals([str(directory)]):
-            fold.add([event for event in part.events if event.job_id == job])
-    account = fold.account(now)
-    return largest_loss(account.components) if account else ""
+            recorded.add([event for event in part.events if event.job_id == job_id])
+    job = recorded.as_json(now)
+    if job is None:
+        return []
+    ended = end_of(job)
+    more = f"{ended} More: ett account {shlex.quote(str(directory))}" if ended else ""
+    return [sentence for sentence in (more, largest_loss(job["components"])) if sentence]
 
 
 def what_is_wrong(job_id: str) -> str:

@@ -158,6 +158,28 @@ def test_quiet_says_nothing(ett_run, script):
     assert (ran.status, ran.out, ran.err) == (0, "here\n", "")
 
 
+def test_a_failure_is_said_before_the_largest_loss(ett_run, script, tmp_path):
+    """What went wrong, in its own words, whether to try again, and the command that tells more."""
+    ran = ett_run(sys.executable, script("raise ValueError('no such table: users')"))
+    assert ran.status == 1
+    *_, failed, loss = ran.err.splitlines()
+    assert failed == (
+        "ett run: Failed: the command exited with status 1: ValueError: no such table: users. "
+        "Cause: user_code (likely), of the workload; it will fail again until something is changed. "
+        f"More: ett account {tmp_path / 'journal'}"
+    )
+    assert loss.startswith("ett run: Largest loss: ")
+
+
+def test_a_job_that_was_restarted_and_succeeded_did_not_fail(ett_run, script, tmp_path):
+    """Its failures are in the account; the end speaks of the end."""
+    place = str(tmp_path / "once")
+    once = f"import pathlib, sys; p = pathlib.Path({place!r}); e = p.exists(); p.touch(); sys.exit(not e)"
+    ran = ett_run(sys.executable, script(once), options=("--max-restarts", "1", "--restart-delay", "0"))
+    assert ran.status == 0
+    assert "Failed: " not in ran.err
+
+
 def test_a_program_without_torch_stays_unobserved(ett_run, script):
     """Nothing is made up about it, and the sentence says what would help."""
     ran = ett_run(sys.executable, script("print('here')"))
