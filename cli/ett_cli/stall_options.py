@@ -33,8 +33,7 @@ def stall_settings(arguments: argparse.Namespace) -> StallSettings:
     Raises:
         ValueError: one is wrong; the message names the option.
     """
-    from ett_trainer_hooks.launcher.stalls import StallSettings
-    from ett_trainer_hooks.launcher.stalls.rank_progress import StallLimits
+    from ett_trainer_hooks.launcher.stalls import StallLimits, StallSettings
 
     given = {
         "after_s": arguments.stall_after,

@@ -21,8 +21,8 @@ from ett_core.events import (
 )
 from ett_trainer_hooks.journal.parts import part_path
 from ett_trainer_hooks.launcher.ranks import RankProcess
-from ett_trainer_hooks.launcher.stalls import StallSettings
-from ett_trainer_hooks.launcher.stalls.rank_progress import RankProgress, StallLimits
+from ett_trainer_hooks.launcher.stalls import StallLimits, StallSettings
+from ett_trainer_hooks.launcher.stalls.rank_progress import RankProgress
 from ett_trainer_hooks.launcher.stalls.watchdog import StallWatch
 from ett_trainer_hooks.procfs import Process
 from ett_trainer_hooks.recording.facts import BATCHES_SEEN

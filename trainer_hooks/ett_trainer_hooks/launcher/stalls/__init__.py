@@ -1,8 +1,9 @@
 """Stalls: noticed by the journals of the ranks, and recorded with what each process is doing.
 
-`watchdog` decides, by `rank_progress`; `stacks` and `flight_recorder` ask the processes.
+`watchdog` decides, by the `settings`; `followed` reads a journal on, `rank_progress` knows what its
+rank does and how long that may take. `stacks` and `flight_recorder` ask the processes.
 """
 
-from ett_trainer_hooks.launcher.stalls.watchdog import StallSettings
+from ett_trainer_hooks.launcher.stalls.settings import StallLimits, StallSettings
 
-__all__ = ["StallSettings"]
+__all__ = ["StallLimits", "StallSettings"]

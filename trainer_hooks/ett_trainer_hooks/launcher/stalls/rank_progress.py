@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from ett_core.events import AnyEvent, AttemptEnd, Counters, FirstBatch, PhaseBegin, PhaseEnd, Progress
+from ett_trainer_hooks.launcher.stalls.settings import StallLimits
 from ett_trainer_hooks.recording.facts import BATCHES_SEEN
 from ett_trainer_hooks.recording.spans import MAIN_TRACK
 
-Action: TypeAlias = Literal["none", "dump", "kill"]
-
-ACTIONS: tuple[Action, ...] = ("none", "dump", "kill")
 STEPS_LONG = 10.0
 """A step that takes this many times its usual length is no usual step."""
 REPORTS_LONG = 3.0
@@ -25,32 +21,6 @@ REPORTS_LONG = 3.0
 SELDOM_S = 60.0
 """Ranks other than the first one report once in this many seconds."""
 REPORTS_KEPT = 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class StallLimits:
-    """Seconds without progress until a rank counts as stalled, by what it does; 0: never."""
-
-    after_s: float = 300.0
-    """In the training loop; at least ten usual steps and three usual times between reports."""
-    first_batch_s: float = 1800.0
-    """Before the first step is reported: imports, loading, compiling."""
-    evaluation_s: float = 1800.0
-    """In an `evaluation` phase."""
-    checkpoint_s: float = 1800.0
-    """In a `checkpoint` phase."""
-    other_s: float = 1800.0
-    """In any other phase once the loop runs, such as `compile`, `publish` or `shutdown`."""
-
-    def __post_init__(self) -> None:
-        """Check.
-
-        Raises:
-            ValueError: a limit is negative or no number; the message names it.
-        """
-        for name in ("after_s", "first_batch_s", "evaluation_s", "checkpoint_s", "other_s"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name}={getattr(self, name)!r} is not 0 or more seconds")
 
 
 class RankProgress:

@@ -13,31 +13,21 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from ett_core.events import AnyEvent, decode
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.journal.parts import last_part, part_number, part_path
 from ett_trainer_hooks.launcher.orphans import end_all
-from ett_trainer_hooks.launcher.output.follow import Tail
 from ett_trainer_hooks.launcher.ranks import RankProcess, RankWatch
-from ett_trainer_hooks.launcher.stalls.rank_progress import (
-    ACTIONS,
-    Action,
-    RankProgress,
-    StallLimits,
-    where_they_are,
-)
+from ett_trainer_hooks.launcher.stalls.followed import Followed, QuietClock
+from ett_trainer_hooks.launcher.stalls.rank_progress import where_they_are
+from ett_trainer_hooks.launcher.stalls.settings import StallSettings
 from ett_trainer_hooks.launcher.stalls.stacks import py_spy_path, snapshot
 from ett_trainer_hooks.procfs import Process
 
-LONGEST_LOOK_S = 5.0
-"""No more than this is counted between two looks."""
 LOOK_EVERY_S = 1.0
 CAPTURE_S = 120.0
 """Stacks that took longer are not waited for before a stalled command is ended."""
@@ -47,25 +37,6 @@ TOLD_PER_ATTEMPT = 20
 """Stalls of one attempt that are told at all."""
 JOURNAL_S = 1.0
 """Seconds to wait for the launcher's own journal, to know whether journals can be written."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StallSettings:
-    """What counts as a stall, and what is done about it."""
-
-    limits: StallLimits = field(default_factory=StallLimits)
-    """Seconds without progress, by what a rank does."""
-    action: Action = "dump"
-    """`none` tells of a stall, `dump` also records what each rank is doing, `kill` then ends the command."""
-
-    def __post_init__(self) -> None:
-        """Check.
-
-        Raises:
-            ValueError: a setting is wrong; the message names it.
-        """
-        if self.action not in ACTIONS:
-            raise ValueError(f"the stall action {self.action!r} is none of {', '.join(ACTIONS)}")
 
 
 class Reporter(Protocol):
@@ -79,67 +50,6 @@ class Reporter(Protocol):
 
     def failed(self, message: str) -> None:
         """The attempt has failed."""
-
-
-class Followed:
-    """A rank process and what its journal has told; `moved_s` is the quiet clock at its last progress."""
-
-    def __init__(self, process: RankProcess, moved_s: float) -> None:
-        self.process = process
-        self.progress = RankProgress(process.rank)
-        self.moved_s = moved_s
-        self._part = 0
-        self._tail = Tail(process.journal)
-        self._rest = b""
-
-    def moves(self) -> bool:
-        """Read on, through all parts of the journal; True where any of it is progress."""
-        moved = self.progress.take(self._new_events())
-        while (following := part_path(self.process.journal, self._part + 1)).exists():
-            moved = self.progress.take(self._new_events()) or moved
-            self._go_on_in(following, self._part + 1)
-            moved = self.progress.take(self._new_events()) or moved
-        return moved
-
-    def skips(self) -> bool:
-        """Go on in the last part where parts in between are gone; True where that was so."""
-        last = last_part(self.process.journal)
-        number = part_number(last)
-        if number <= self._part:
-            return False
-        self._go_on_in(last, number)
-        self.moves()
-        return True
-
-    def _go_on_in(self, part: Path, number: int) -> None:
-        self._part, self._tail, self._rest = number, Tail(part), b""
-
-    def _new_events(self) -> list[AnyEvent]:
-        """The events that the current part has gained; lines that are none are passed over."""
-        found = []
-        while data := self._tail.read():
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            found += [event for line in lines if (event := _event(line)) is not None]
-        return found
-
-
-class QuietClock:
-    """Seconds that somebody was there to see pass.
-
-    >>> clock = QuietClock(now_s=0.0)
-    >>> clock.tick(1.0), clock.tick(3601.0), clock.tick(3602.0)
-    (1.0, 6.0, 7.0)
-    """
-
-    def __init__(self, now_s: float) -> None:
-        self.read_s = 0.0
-        self._last_s = now_s
-
-    def tick(self, now_s: float) -> float:
-        """The reading at this moment of a monotonic clock."""
-        self.read_s += min(max(now_s - self._last_s, 0.0), LONGEST_LOOK_S)
-        self._last_s = now_s
-        return self.read_s
 
 
 class Stall(msgspec.Struct):
@@ -332,10 +242,3 @@ def watch_for_stalls(  # noqa: PLR0913 - the world is injected
         monotonic=time.monotonic,
         wall=time.time,
     )
-
-
-def _event(line: bytes) -> AnyEvent | None:
-    try:
-        return decode(line)
-    except ValueError:
-        return None
