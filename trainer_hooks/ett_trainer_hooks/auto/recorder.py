@@ -20,8 +20,9 @@ from ett_trainer_hooks.guard import hook
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.journal.place import journal_of
 from ett_trainer_hooks.recording import crash
+from ett_trainer_hooks.recording.exits import exit_code_of
 from ett_trainer_hooks.recording.handover import PROCESS
-from ett_trainer_hooks.recording.recorder import OTHERS_REPORT_EVERY_S, Recorder, exit_code_of
+from ett_trainer_hooks.recording.recorder import OTHERS_REPORT_EVERY_S, Recorder
 from ett_trainer_hooks.recording.spans import MAIN_TRACK, PhaseSpan
 from ett_trainer_hooks.recording.versions import installed_versions
 

@@ -10,6 +10,7 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal, NullJournal
+from ett_trainer_hooks.recording.spans import MAIN_TRACK, SaveSpan
 from ett_trainer_hooks.redaction import MESSAGE_LIMIT, redacted
 
 BATCHES_SEEN = "hooks.batches_seen"
@@ -33,6 +34,30 @@ class FactRecorder:
         return bool(self.guard.call(lambda: self._journal.is_open))
 
     @hook
+    def start(
+        self,
+        *,
+        versions: Mapping[str, str] | None = None,
+        accelerators: int | None = None,
+        accelerator_type: str | None = None,
+        config_hash: str = "",
+    ) -> None:
+        """This attempt exists. `from_env` has said so; call it again to add what it could not know."""
+        who = self.identity
+        self._emit(
+            events.AttemptStart,
+            urgent=True,
+            world_size=who.world_size,
+            accelerators=who.accelerators if accelerators is None else int(accelerators),
+            accelerator_type=who.accelerator_type if accelerator_type is None else accelerator_type,
+            process_started_at=who.process_started_at,
+            allocated_at=who.allocated_at,
+            labels=who.labels,
+            versions=dict(versions or {}),
+            config_hash=config_hash,
+        )
+
+    @hook
     def durable(
         self,
         step: int,
@@ -49,6 +74,21 @@ class FactRecorder:
             mode=mode,
             bytes=size,
             duration_s=duration_s,
+        )
+
+    @hook
+    def save_ended(self, span: SaveSpan) -> None:
+        """Called by the span of a checkpoint once its phase is closed."""
+        self._emit(
+            events.Checkpoint,
+            urgent=True,
+            step=int(span.saved_step),
+            mode=span.mode,
+            wait_previous_s=span.wait_previous_s,
+            blocking_s=span.blocking_s,
+            staging_s=span.staging_s,
+            upload_s=span.upload_s,
+            bytes=None if span.bytes is None else int(span.bytes),
         )
 
     @hook
@@ -120,6 +160,11 @@ class FactRecorder:
     def heartbeat(self) -> None:
         """Alive; the journal says so by itself every ten seconds of silence."""
         self._emit(events.Heartbeat)
+
+    def _tell(self, name: str, began_s: float, ended_s: float) -> None:
+        began, ended = self._clock.wall_at(began_s), self._clock.wall_at(ended_s)
+        self._emit(events.PhaseBegin, at=began, phase=name, track=MAIN_TRACK)
+        self._emit(events.PhaseEnd, at=ended, phase=name, track=MAIN_TRACK)
 
     def _emit(
         self,

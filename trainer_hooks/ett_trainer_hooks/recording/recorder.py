@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ett_core import events
 from ett_trainer_hooks.clock import Clock
@@ -24,6 +24,7 @@ from ett_trainer_hooks.journal import Journal, NullJournal
 from ett_trainer_hooks.journal.place import journal_of
 from ett_trainer_hooks.recording import crash
 from ett_trainer_hooks.recording.compiling import CompileWatch
+from ett_trainer_hooks.recording.exits import Exit, exit_code_of
 from ett_trainer_hooks.recording.facts import FactRecorder
 from ett_trainer_hooks.recording.handover import PROCESS
 from ett_trainer_hooks.recording.leaving import askers, exit_in_flight, is_left_on_purpose
@@ -38,14 +39,6 @@ REPORT_EVERY_S = 5.0
 OTHERS_REPORT_EVERY_S = 60.0
 LAST_WORDS_S = 1.0
 LARGEST_AMOUNT = 1e11
-
-
-class Exit(NamedTuple):
-    """A status to exit with, and what the program had undertaken when it was given."""
-
-    status: object
-    undertakings: int
-    step: int
 
 
 class Recorder(FactRecorder):
@@ -141,30 +134,6 @@ class Recorder(FactRecorder):
     def begun(self) -> bool:
         """The loop has begun: the first batch was told."""
         return self._begun
-
-    @hook
-    def start(
-        self,
-        *,
-        versions: Mapping[str, str] | None = None,
-        accelerators: int | None = None,
-        accelerator_type: str | None = None,
-        config_hash: str = "",
-    ) -> None:
-        """This attempt exists. `from_env` has said so; call it again to add what it could not know."""
-        who = self.identity
-        self._emit(
-            events.AttemptStart,
-            urgent=True,
-            world_size=who.world_size,
-            accelerators=who.accelerators if accelerators is None else int(accelerators),
-            accelerator_type=who.accelerator_type if accelerator_type is None else accelerator_type,
-            process_started_at=who.process_started_at,
-            allocated_at=who.allocated_at,
-            labels=who.labels,
-            versions=dict(versions or {}),
-            config_hash=config_hash,
-        )
 
     def phase(self, name: str, *, track: str = MAIN_TRACK, step: int | None = None) -> PhaseSpan:
         """A named piece of work, as context manager or decorator.
@@ -341,21 +310,6 @@ class Recorder(FactRecorder):
         """Called by a span; returns its length in seconds."""
         return self.guard.call(self._phase_ended, span, began_s, error)
 
-    @hook
-    def save_ended(self, span: SaveSpan) -> None:
-        """Called by the span of a checkpoint once its phase is closed."""
-        self._emit(
-            events.Checkpoint,
-            urgent=True,
-            step=int(span.saved_step),
-            mode=span.mode,
-            wait_previous_s=span.wait_previous_s,
-            blocking_s=span.blocking_s,
-            staging_s=span.staging_s,
-            upload_s=span.upload_s,
-            bytes=None if span.bytes is None else int(span.bytes),
-        )
-
     def _phase_began(self, span: PhaseSpan) -> float:
         now_s = self._clock.monotonic()
         if not isinstance(sys.exc_info()[1], SystemExit):
@@ -396,11 +350,6 @@ class Recorder(FactRecorder):
             error=None if error is None else describe(error),
         )
         return now_s - began_s
-
-    def _tell(self, name: str, began_s: float, ended_s: float) -> None:
-        began, ended = self._clock.wall_at(began_s), self._clock.wall_at(ended_s)
-        self._emit(events.PhaseBegin, at=began, phase=name, track=MAIN_TRACK)
-        self._emit(events.PhaseEnd, at=ended, phase=name, track=MAIN_TRACK)
 
     @hook
     def _step_begun(self, now_s: float, batch: T, count: Callable[[T], float] | None) -> None:
@@ -463,17 +412,6 @@ class Recorder(FactRecorder):
             data_wait_s=tally.data_wait_s,
             step_seconds=seconds if tally.steps else None,
         )
-
-
-def exit_code_of(status: object) -> int:
-    """The exit code of a process that ends with this status for `sys.exit`.
-
-    >>> exit_code_of(None), exit_code_of(3), exit_code_of(-1), exit_code_of("no data")
-    (0, 3, 255, 1)
-    """
-    if status is None:
-        return 0
-    return status & 0xFF if isinstance(status, int) else 1
 
 
 def is_wanted(environ: Mapping[str, str]) -> bool:
