@@ -34,7 +34,7 @@ BELOW = 0.01
 """Probability, for all classes together, of an outbreak where nothing changed."""
 LENGTHS_S = (1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0, 86_400.0, 172_800.0, 345_600.0)
 STRIKES_READ = 200
-"""Latest strikes of a class that are looked at."""
+"""Latest strikes of a class that are looked at, and the time since the one before them."""
 ONGOING_WITHIN_S = 3600.0
 """It goes on while its last strike is no older than this, or than three of the gaps between its strikes."""
 HOUR_S = 3600.0
@@ -93,7 +93,7 @@ def outbreaks(runs: Iterable[Run], failures: Sequence[Failure], begin: float, en
     for failure in failures:
         if begin <= failure.time < end:
             by_class[failure.failure_class].append(failure)
-    struck = {name: strikes(members)[-STRIKES_READ:] for name, members in by_class.items()}
+    struck = {name: strikes(members) for name, members in by_class.items()}
     struck = {name: first for name, first in struck.items() if len(first) >= FEWEST_JOBS}
     stretches = {name: _stretch(first, exposure, (begin, end)) for name, first in struck.items()}
     found = [
@@ -113,9 +113,11 @@ def strikes(failures: Iterable[Failure]) -> list[Failure]:
 def _stretch(struck: Sequence[Failure], exposure: Exposure, span: tuple[float, float]) -> _Stretch | None:
     """The stretch that is most improbable by chance; None where none has a higher rate by far."""
     begin, end = span
+    if len(struck) > STRIKES_READ:
+        begin, struck = struck[-STRIKES_READ - 1].time, struck[-STRIKES_READ:]
     lengths = [length_s for length_s in LENGTHS_S if length_s < (end - begin) / 2] + [math.inf]
     times = [failure.time for failure in struck]
-    all_hours, count = exposure.until(end), len(struck)
+    all_hours, count = exposure.until(end) - exposure.until(begin), len(struck)
     best: _Stretch | None = None
     for first, at in enumerate(times):
         for length_s in lengths:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+NEGLIGIBLE = 1e-18
+
 
 def binomial_tail(count: int, trials: int, share: float) -> float:
     """The probability of `count` or more hits in `trials`, each a hit with probability `share`.
@@ -23,15 +25,27 @@ def binomial_tail(count: int, trials: int, share: float) -> float:
         return 0.0
     if share >= 1.0:
         return 1.0
-    terms = (
+    if count <= trials * share:
+        return max(0.0, 1.0 - _tail(trials - count + 1, trials, 1.0 - share))
+    return _tail(count, trials, share)
+
+
+def _tail(count: int, trials: int, share: float) -> float:
+    """The same for a count above the mean: terms fall from the first on, until they change nothing."""
+    term = math.exp(
         math.lgamma(trials + 1)
-        - math.lgamma(hits + 1)
-        - math.lgamma(trials - hits + 1)
-        + hits * math.log(share)
-        + (trials - hits) * math.log1p(-share)
-        for hits in range(count, trials + 1)
+        - math.lgamma(count + 1)
+        - math.lgamma(trials - count + 1)
+        + count * math.log(share)
+        + (trials - count) * math.log1p(-share)
     )
-    return min(1.0, math.fsum(map(math.exp, terms)))
+    total = 0.0
+    for hits in range(count, trials + 1):
+        total += term
+        term *= (trials - hits) / (hits + 1) * share / (1.0 - share)
+        if term < NEGLIGIBLE * total:
+            break
+    return min(1.0, total)
 
 
 @lru_cache(maxsize=4096)

@@ -66,6 +66,12 @@ def test_a_steady_rate_is_rarely_an_outbreak():
     assert wrong <= 200 * BELOW + 4
 
 
+def test_a_steady_rate_of_very_many_is_no_outbreak():
+    """More strikes than are looked at: the time before those that are does not count as calm."""
+    many = [failure(f"j{n}", n * 100 / 900 * HOUR, team=f"t{n % 5}", **STORE) for n in range(900)]
+    assert outbreaks(FLEET, many, 0.0, END) == []
+
+
 def test_nothing_is_made_of_nothing():
     assert outbreaks([], [], 0.0, END) == []
     assert outbreaks([], outage(), 0.0, END) == []

@@ -25,6 +25,13 @@ def test_far_tails_do_not_vanish():
     assert binomial_tail(20, 20, 0.001) == pytest.approx(1e-60, rel=1e-9)
 
 
+def test_many_trials_are_summed_from_the_tail():
+    """Where single terms are too small for a float, what is all but certain stays so."""
+    assert binomial_tail(1, 20_000, 0.5) == 1.0
+    assert binomial_tail(10_000, 20_000, 0.5) == pytest.approx(0.502821, abs=1e-6)
+    assert binomial_tail(20_000, 20_000, 0.9999) == pytest.approx(0.9999**20_000, rel=1e-6)
+
+
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 3), (4, 2)])
 def test_rank_sums_count_every_order(before, after):
     counts = [0] * (before * after + 1)
