@@ -2,7 +2,7 @@
 
 import pytest
 
-from ett_cli.commands.run import new_job_id
+from ett_cli.job_settings import new_job_id
 
 NODES = ({"NODE_RANK": "0"}, {"NODE_RANK": "1"})
 

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the lines."""
-    from ett_cli.commands.run import default_journal_dir
+    from ett_cli.job_settings import default_journal_dir
     from ett_trainer_hooks.identity import sanitised_job_id
 
     job_id = sanitised_job_id(arguments.job_id)

@@ -6,15 +6,15 @@ The launcher does the work; this reads the command line and prints.
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
-import shlex
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from ett_cli.job_settings import default_journal_dir, new_job_id, what_is_wrong
+from ett_cli.last_sentences import last_sentences, prepare_last_sentences
+from ett_cli.restart_options import add_restart_options, restart_policy
 from ett_cli.stall_options import add_stall_options, stall_settings
 from ett_cli.token_file import add_token_file
 
@@ -28,8 +28,6 @@ to do about it.
 CANNOT_RUN = 126
 NOT_FOUND = 127
 STANDARD_ERROR = 2
-READ_AT_END_BYTES = 100 << 20
-"""Nobody waits at the end of a job until more than that is read."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,27 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="time that the command has to end once the job is stopped, before SIGKILL (default: 30)",
     )
-    parser.add_argument(
-        "--max-restarts",
-        type=int,
-        default=0,
-        metavar="N",
-        help="start a command that failed again, at most so often (default: 0, never)",
-    )
-    parser.add_argument(
-        "--restart-delay",
-        type=float,
-        default=5.0,
-        metavar="SECONDS",
-        help="wait before the first restart; twice as long before each further one (default: 5)",
-    )
-    parser.add_argument(
-        "--restart-on",
-        action="append",
-        metavar="CAUSE",
-        help="restart only after this: failed, oom, killed, crashed, preempted, a signal such as SIGSEGV, "
-        "an exit code (repeatable, or with commas; default: failed, which is each of them)",
-    )
+    add_restart_options(parser)
     parser.add_argument(
         "--drain",
         type=float,
@@ -113,7 +91,6 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_trainer_hooks.guard import Guard
     from ett_trainer_hooks.identity import sanitised_job_id
     from ett_trainer_hooks.launcher import LaunchSettings, launch
-    from ett_trainer_hooks.launcher.restarts import RestartPolicy
 
     occupy_standard_descriptors()
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
@@ -133,11 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             stalls=stall_settings(arguments),
             drain_s=arguments.drain,
             grace_s=arguments.grace,
-            restarts=RestartPolicy(
-                max_restarts=arguments.max_restarts,
-                delay_s=arguments.restart_delay,
-                on=causes_in(arguments.restart_on or ["failed"]),
-            ),
+            restarts=restart_policy(arguments),
         )
         say = _say_nothing if arguments.quiet else _say
         if job_id != given:
@@ -187,105 +160,6 @@ def with_auto(environ: Mapping[str, str], auto: bool | None) -> dict[str, str]: 
     ({'ETT_AUTO': '0'}, {'ETT_AUTO': '0'})
     """
     return dict(environ) if auto is None else {**environ, "ETT_AUTO": str(int(auto))}
-
-
-def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:
-    """A job id for a run that was not given one: that of the scheduler, else of the rendezvous, else new."""
-    from ett_trainer_hooks.identity.who import job_id_from_env
-
-    if known := job_id_from_env(environ) or rendezvous_id(command):
-        return known
-    return f"{Path(command[0]).name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-
-
-def rendezvous_id(command: list[str]) -> str:
-    """A job id from the `--rdzv-id` of a torchrun command on several nodes, which is the same on all of them.
-
-    On one node it is left alone: the same number often stands in the commands of many jobs.
-
-    >>> rendezvous_id(["torchrun", "--nnodes=2", "--rdzv-id", "dlrm-7", "train.py", "--rdzv-id=x"])
-    'torchrun-dlrm-7'
-    >>> rendezvous_id(["torchrun", "--rdzv-id=100", "train.py"])
-    ''
-    """
-    run_id = _option(command, "--rdzv-id")
-    if run_id in ("", "none") or _option(command, "--nnodes") in ("", "1", "1:1"):
-        return ""
-    return f"torchrun-{run_id}"
-
-
-def _option(command: list[str], name: str) -> str:
-    """What an option of torchrun is set to, in any of its spellings; nothing where it is not set."""
-    for word, following in zip(command, [*command[1:], ""], strict=True):
-        option, equals, value = word.partition("=")
-        if option.replace("_", "-") == name:
-            return value if equals else following
-    return ""
-
-
-def prepare_last_sentences() -> None:
-    """Load what the last sentences need while the command runs, so that nobody waits for it at the end."""
-    for module in ("ett_cli.journals", "ett_cli.recorded", "ett_cli.report"):
-        importlib.import_module(module)
-
-
-def last_sentences(directory: Path, job_id: str, now: float) -> list[str]:
-    """How a job failed, if it did, and what took most of its time besides training; each with what to do.
-
-    By the journals of this node.
-    """
-    from ett_cli.journals import collector_paused, read_journals
-    from ett_cli.recorded import Recorded
-    from ett_cli.report import end_of, largest_loss
-    from ett_trainer_hooks.identity import sanitised_job_id
-
-    if sum(path.stat().st_size for path in directory.glob("*.jsonl")) > READ_AT_END_BYTES:
-        return [f"ett account {shlex.quote(str(directory))} tells where the time went"]
-    job_id = sanitised_job_id(job_id)
-    recorded = Recorded(job_id)
-    with collector_paused():
-        for part in read_journals([str(directory)]):
-            recorded.add([event for event in part.events if event.job_id == job_id])
-    job = recorded.as_json(now)
-    if job is None:
-        return []
-    ended = end_of(job)
-    more = f"{ended} More: ett account {shlex.quote(str(directory))}" if ended else ""
-    return [sentence for sentence in (more, largest_loss(job["components"])) if sentence]
-
-
-def what_is_wrong(job_id: str) -> str:
-    """Why a job id cannot be used as it is.
-
-    >>> what_is_wrong("bad id!")
-    'holds characters that it may not'
-    """
-    from ett_trainer_hooks.identity.who import MAX_JOB_ID
-
-    if len(job_id) > MAX_JOB_ID:
-        return f"is longer than {MAX_JOB_ID} characters"
-    return "holds characters that it may not"
-
-
-def default_journal_dir(job_id: str, environ: Mapping[str, str]) -> Path:
-    """Where journals go that were not given a place."""
-    from ett_trainer_hooks.identity import sanitised_job_id
-
-    if given := environ.get("ETT_JOURNAL_DIR"):
-        return Path(given)
-    state = environ.get("XDG_STATE_HOME")
-    home = environ.get("HOME")
-    root = Path(state) if state else Path(home, ".local/state") if home else Path(tempfile.gettempdir())
-    return root / "ettwatch" / sanitised_job_id(job_id).replace("/", "_").lstrip(".")
-
-
-def causes_in(given: list[str]) -> tuple[str, ...]:
-    """The causes in what was given, one by one or with commas.
-
-    >>> causes_in(["oom, SIGSEGV", "75"])
-    ('oom', 'SIGSEGV', '75')
-    """
-    return tuple(cause.strip() for text in given for cause in text.split(","))
 
 
 def _label(text: str) -> tuple[str, str]:
