@@ -120,7 +120,7 @@ class FailureReads:
 
     def _views(self, jobs: Filter) -> Sequence[JobView]:
         views = self._service.known_views(self._service.clock(), RENEW_FOR_S)
-        return [view for view in views if jobs.holds(view)]
+        return jobs.chosen(views)
 
 
 def _failures(rows: Sequence[Rows]) -> list[Failure]:

@@ -19,7 +19,7 @@ from ett_exporter.live import JobView
 HOUR_S = 3600.0
 
 
-class Share(msgspec.Struct, frozen=True):
+class Share(msgspec.Struct, frozen=True, gc=False):
     """One job and its seconds by component in the window."""
 
     view: JobView
@@ -37,16 +37,23 @@ class Window(msgspec.Struct, frozen=True):
         return self.begin <= moment < self.end
 
 
-Weight = Callable[[JobView], float]
+class Weight(msgspec.Struct, frozen=True):
+    """What a second of a job weighs; `is_held` where only time that holds hardware weighs anything."""
+
+    of: Callable[[JobView], float]
+    is_held: bool
 
 
 def weight_of(name: str, prices: Mapping[str, float]) -> Weight:
-    """What a second of a job weighs; `prices` are of an hour of one accelerator, by its type."""
+    """The weight of a name; `prices` are of an hour of one accelerator, by its type."""
     if name == "job":
-        return lambda _view: 1.0
+        return Weight(lambda _view: 1.0, is_held=False)
     if name == "accelerator":
-        return lambda view: float(view.accelerator_weight)
-    return lambda view: view.accelerator_weight * prices.get(view.details.accelerator_type, 0.0) / HOUR_S
+        return Weight(lambda view: float(view.accelerator_weight), is_held=True)
+    hourly = {kind: price / HOUR_S for kind, price in prices.items()}
+    return Weight(
+        lambda view: view.accelerator_weight * hourly.get(view.details.accelerator_type, 0.0), is_held=True
+    )
 
 
 def group_key(name: str, view: JobView) -> str:
@@ -66,13 +73,14 @@ def by_group(shares: Sequence[Share], name: str) -> dict[str, list[Share]]:
     return dict(sorted(groups.items()))
 
 
-def fleet_group(
-    key: str, shares: Sequence[Share], window: Window, weight: Weight, *, held: bool
-) -> FleetGroup:
-    """The time of some jobs together; `held` leaves out what holds no hardware."""
-    totals = weighted_sum(((share.components, weight(share.view)) for share in shares), held=held)
+def fleet_group(key: str, shares: Sequence[Share], window: Window, weight: Weight) -> FleetGroup:
+    """The time of some jobs together."""
+    totals = weighted_sum(shares, weight)
     percent = ett_percent(totals)
-    views = [share.view for share in shares]
+    failures = [failure for share in shares for failure in share.view.account.failures]
+    accounts = [share.view.account for share in shares]
+    starts = [a.tts_s for a in accounts if a.tts_s is not None and window.holds(a.start + a.tts_s)]
+    recoveries = [f.ttr_s for f in failures if f.ttr_s is not None and window.holds(f.time + f.ttr_s)]
     return FleetGroup(
         key=key,
         jobs=len(shares),
@@ -81,33 +89,23 @@ def fleet_group(
         components=totals,
         groups=group_seconds(totals),
         areas={area: s for area, s in area_seconds(totals).items() if s},
-        failures=sum(window.holds(f.time) for view in views for f in view.account.failures),
-        tts=quantiles(starts_of(views, window)),
-        ttr=quantiles(recoveries_of(views, window)),
+        failures=sum(window.holds(failure.time) for failure in failures),
+        tts=quantiles(starts),
+        ttr=quantiles(recoveries),
     )
 
 
-def weighted_sum(parts: Iterable[tuple[Mapping[str, float], float]], *, held: bool) -> dict[str, float]:
+def weighted_sum(shares: Iterable[Share], weight: Weight) -> dict[str, float]:
     """Amounts by component in display order, without those that are zero."""
-    totals: dict[str, float] = {}
-    for components, weight in parts:
-        for name, seconds in components.items():
-            totals[name] = totals.get(name, 0.0) + weight * seconds
-    if held:
-        totals.pop(RECOVER_QUEUE, None)
-    return {name: totals[name] for name in COMPONENTS if totals.get(name)}
-
-
-def starts_of(views: Iterable[JobView], window: Window) -> list[float]:
-    """Times to start of the jobs that started to train in the window."""
-    accounts = (view.account for view in views)
-    return [a.tts_s for a in accounts if a.tts_s is not None and window.holds(a.start + a.tts_s)]
-
-
-def recoveries_of(views: Iterable[JobView], window: Window) -> list[float]:
-    """Times to recover that ended in the window."""
-    failures = (failure for view in views for failure in view.account.failures)
-    return [f.ttr_s for f in failures if f.ttr_s is not None and window.holds(f.time + f.ttr_s)]
+    totals = dict.fromkeys(COMPONENTS, 0.0)
+    of = weight.of
+    for share in shares:
+        factor = of(share.view)
+        for name, seconds in share.components.items():
+            totals[name] += factor * seconds
+    if weight.is_held:
+        del totals[RECOVER_QUEUE]
+    return {name: amount for name, amount in totals.items() if amount}
 
 
 def quantiles(durations: Iterable[float]) -> Quantiles:

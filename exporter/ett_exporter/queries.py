@@ -67,16 +67,16 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The states asked for; empty for all."""
         return _words(self.state)
 
-    def holds(self, view: JobView) -> bool:
-        """Whether a job is meant."""
-        wanted = self.states
-        if wanted and view.account.state not in wanted:
-            return False
+    def chosen(self, views: Iterable[JobView]) -> list[JobView]:
+        """Those of the jobs that are meant."""
+        if states := self.states:
+            views = [view for view in views if view.account.state in states]
         for name in ("cluster", "team", "model", "scheduler"):
-            given = _words(getattr(self, name))
-            if given and view.label(name) not in given:
-                return False
-        return not self.text or self.text.casefold() in _text_of(view)
+            if given := _words(getattr(self, name)):
+                views = [view for view in views if view.label(name) in given]
+        if text := self.text.casefold():
+            views = [view for view in views if text in _text_of(view)]
+        return list(views)
 
 
 class Page(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):

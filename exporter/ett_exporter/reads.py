@@ -129,16 +129,17 @@ class Reads:
             raise QueryError("weight: no prices of accelerators are set here (--price)")
         now = self._service.clock()
         window, shares = self._shares(query, now)
-        weight, held = weight_of(query.weight, prices), query.weight != "job"
+        weight = weight_of(query.weight, prices)
         groups = by_group(shares, query.group_by) if query.group_by else {}
+        of_groups = [fleet_group(key, group, window, weight) for key, group in groups.items()]
         return Fleet(
             as_of=now,
             begin=window.begin,
             end=window.end,
             weight=query.weight,
             group_by=query.group_by,
-            all=fleet_group("", shares, window, weight, held=held),
-            fleet=[fleet_group(key, group, window, weight, held=held) for key, group in groups.items()],
+            all=fleet_group("", shares, window, weight),
+            fleet=of_groups,
         )
 
     def changes(self, query: ChangesQuery) -> Changes:
@@ -173,7 +174,7 @@ class Reads:
 
     def _views(self, jobs: Filter, renew_for_s: float = RENEW_FOR_S) -> list[JobView]:
         views = self._service.known_views(self._service.clock(), renew_for_s)
-        return [view for view in views if jobs.holds(view)]
+        return jobs.chosen(views)
 
     def _page(self, job_id: str, begin: float | None = None, end: float | None = None) -> JobPage:
         page = self._service.page(job_id, self._service.clock(), begin, end)
