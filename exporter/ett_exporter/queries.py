@@ -135,6 +135,7 @@ class FailuresQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True)
     domain: Words = ""
     ending: Words = ""
     node: Words = ""
+    limit: Limit | None = 1000
     window: Literal["1h", "24h", "7d", "30d", "90d"] | None = None
     begin: Moment | None = None
     end: Moment | None = None

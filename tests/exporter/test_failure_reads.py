@@ -220,6 +220,14 @@ def test_control_characters_of_logs_reach_no_reader(service):
     assert shown in [line["text"] for line in seen[1]["evidence"]]
 
 
+def test_a_long_message_is_cut(service):
+    """Sixty thousand characters in one line of a journal are eight thousand in an answer."""
+    opened = service(now=END)
+    where = {"job_id": "long", "writer": "w", "attempt": 0, "rank": 0, "node": "n", "time": END - 50}
+    opened.ingest(encode(ev.Failure(**where, seq=0, exception="ValueError", message="x" * 60_000)) + b"\n")
+    assert max(map(len, strings(Asked(opened).get("failures/long~0")))) == 8192
+
+
 def strings(value):
     if isinstance(value, dict):
         return [text for part in value.values() for text in strings(part)]

@@ -44,6 +44,9 @@ from ett_core.components import (
 from ett_core.events import AttemptEnd, Failure
 from ett_core.plain_text import plain
 
+CHARACTERS_KEPT = 8192
+"""Characters of a message that an account holds."""
+
 
 class Chain(NamedTuple):
     """A job's wall time as attempts and the gaps between them."""
@@ -282,7 +285,7 @@ def _failure(span: Span, fallback: Fallback, unsaved_ns: int, ttr_s: float | Non
 
 
 def _plain(text: str | None) -> str | None:
-    return None if text is None else plain(text)
+    return None if text is None else plain(text[:CHARACTERS_KEPT])
 
 
 def _failed_rank(event: Failure | AttemptEnd | None) -> int | None:
