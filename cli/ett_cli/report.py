@@ -26,6 +26,11 @@ _AGAIN_WORDS = {
     "stop": "; stop trying until it is changed",
     "exclude_node": "; start again without the node",
 }
+_UNRECOVERED_WORDS = {
+    "never": "never recovered",
+    "not yet": "not recovered yet",
+    "unknown": "recovered at an unknown time",
+}
 _RANK_MARK = re.compile(r"^\[rank\d+\]:")
 _EXCEPTION_LINE = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: \S.*)?")
 _WORD = re.compile(r"[^\W\d_]{2}")
@@ -167,7 +172,7 @@ def _figures(job: Job) -> Iterator[str]:
     if job.get("tts_s") is not None:
         yield _figure("Time to start", duration(job["tts_s"]))
     if job.get("ttr_s"):
-        unrecovered = "never" if job.get("finished") else "not yet"
+        unrecovered = _unrecovered(job)
         times = (unrecovered if seconds is None else duration(seconds) for seconds in job["ttr_s"])
         yield _figure("Time to recover", ", ".join(times))
     yield _figure("Training lost", _lost(job))
@@ -177,6 +182,13 @@ def _figures(job: Job) -> Iterator[str]:
         yield _figure("Checkpoints", _checkpoints(job))
     if job.get("async_saves"):
         yield _figure("Saves beside steps", beside_steps(job["async_saves"]))
+
+
+def _unrecovered(job: Job) -> str:
+    """When a job recovered from a failure after which no rank told of training; one that succeeded has."""
+    if job.get("state") == "succeeded":
+        return "unknown"
+    return "never" if job.get("finished") else "not yet"
 
 
 def _lost(job: Job) -> str:
@@ -286,7 +298,7 @@ def _failures(job: Job) -> Iterator[str]:
             yield f"     {why(diagnosis)}"
         if again := recurrence_line(failure, job.get("start", 0.0)):
             yield f"     {again}"
-        yield f"     {_consequence(failure, finished=bool(job.get('finished')))}"
+        yield f"     {_consequence(failure, _unrecovered(job))}"
 
 
 def why(diagnosis: Mapping[str, Any]) -> str:
@@ -329,8 +341,8 @@ def recurrence_line(failure: Mapping[str, Any], start: float) -> str:
 def last_words(failure: Mapping[str, Any]) -> str:
     r"""The line of its evidence that tells most where the cause is an exit status; empty elsewhere.
 
-    That is the last one that names an exception, else the last that holds any word and is not
-    the cause itself.
+    That is the root that the diagnosis found, else the last one that names an exception, else the
+    last that holds any word and is not the cause itself.
 
     >>> text = "Traceback (most recent call last):\nValueError: bad shape\n~~~~"
     >>> last_words({"cause": "the command exited with status 1", "evidence": [{"text": text}]})
@@ -340,17 +352,26 @@ def last_words(failure: Mapping[str, Any]) -> str:
     if failure.get("exception") or by_signal or failure.get("status") in _DECIDED:
         return ""
     texts = (line["text"] for line in failure.get("evidence", ()) if line.get("source") not in _NO_OUTPUT)
-    lines = [_RANK_MARK.sub("", line).strip() for text in texts for line in text.splitlines()]
+    lines = [line for text in texts for line in map(_unmarked, text.splitlines())]
+    found = (failure.get("diagnosis") or {}).get("evidence", ())
+    roots = [_unmarked(line["text"]) for line in found if line["role"] == "root"]
+    for said in roots:
+        if said in lines and said not in failure["cause"]:
+            return said[:_WORDS_SHOWN]
     named = [line for line in lines if _EXCEPTION_LINE.fullmatch(line)]
     worded = [line for line in lines if _WORD.search(line) and line not in failure["cause"]]
     return (named or worded or [""])[-1][:_WORDS_SHOWN]
 
 
-def _consequence(failure: Mapping[str, Any], *, finished: bool) -> str:
+def _unmarked(line: str) -> str:
+    return _RANK_MARK.sub("", line).strip()
+
+
+def _consequence(failure: Mapping[str, Any], unrecovered: str) -> str:
     step, lost = failure.get("fallback_step"), f"{duration(failure['unsaved_s'])} of training lost"
     if failure["ttr_s"] is None:
         saved = "" if step is None else f"saved up to step {step}, "
-        return f"{saved}{lost}, {'never recovered' if finished else 'not recovered yet'}"
+        return f"{saved}{lost}, {_UNRECOVERED_WORDS[unrecovered]}"
     fallback = "resumed from an unknown step" if step is None else f"resumed from step {step}"
     return f"{fallback}, {lost}, recovered in {duration(failure['ttr_s'])}"
 

@@ -124,13 +124,21 @@ def test_what_is_not_known_is_left_out_or_said():
 
 
 @pytest.mark.parametrize(
-    ("finished", "words", "figure"),
-    [(False, "not recovered yet", "not yet"), (True, "never recovered", "never")],
+    ("state", "words", "figure"),
+    [
+        ("recovering", "not recovered yet", "not yet"),
+        ("failed", "never recovered", "never"),
+        ("succeeded", "recovered at an unknown time", "unknown"),
+    ],
 )
-def test_a_failure_without_recovery_says_so(finished, words, figure):
-    """No step and no recovery time are words, never a zero; only a job that runs may still recover."""
+def test_a_failure_without_recovery_says_so(state, words, figure):
+    """No step and no recovery time are words, never a zero; only a job that runs may still recover.
+
+    One that succeeded did so, though no rank told when.
+    """
     failure = {**JOB["failure_list"][0], "fallback_step": None, "ttr_s": None}
-    text = report({**JOB, "finished": finished, "ttr_s": [None], "failure_list": [failure]})
+    ended = {"state": state, "finished": state != "recovering"}
+    text = report({**JOB, **ended, "ttr_s": [None], "failure_list": [failure]})
     assert f"\n     5.0 s of training lost, {words}\n" in text
     assert f"Time to recover    {figure}\n" in text
 
@@ -142,6 +150,15 @@ def test_a_failure_that_an_exception_or_a_signal_explains_needs_no_last_words():
         assert last_words({"cause": "c", "evidence": evidence, **known}) == ""
     stack = {"source": "stack", "text": "    raises_a_key_error (train.py:7)"}
     assert last_words({"cause": "c", "evidence": [*evidence, stack], "exit_code": 1}) == "KeyError: 'x'"
+
+
+def test_the_last_words_are_those_of_the_rank_that_failed_first():
+    """Its victims speak after it; what the diagnosis rests on tells more than what came last."""
+    said = "[rank1]: ValueError: bad batch\n[rank0]: RuntimeError: Connection closed by peer"
+    root = {"role": "root", "text": "[rank1]: ValueError: bad batch"}
+    failure = {"cause": "rank 1 exited with status 1", "exit_code": 1, "evidence": [{"text": said}]}
+    assert last_words({**failure, "diagnosis": {"evidence": [root]}}) == "ValueError: bad batch"
+    assert last_words(failure) == "RuntimeError: Connection closed by peer"
 
 
 def test_one_of_a_thing_has_no_s():
