@@ -5,7 +5,9 @@ The tables below name every public hook; one that is added stands in them, or a 
 
 from __future__ import annotations
 
+import signal
 import threading
+from functools import partial
 
 import pytest
 
@@ -215,3 +217,40 @@ def test_a_shipper_with_a_fault_of_its_own_tries_again_later(tmp_path):
     assert [shipper.ship() for _ in range(4)] == [0.5, 1.0, 2.0, 4.0]
     assert len(warnings) == 1
     assert shipper.unsent_bytes() == 3
+
+
+def limit(*_):
+    raise TimeoutError("of the program")
+
+
+class Limit:
+    """A signal handler in the forms that programs use."""
+
+    def __call__(self, *_):
+        limit()
+
+    def method(self, *_):
+        limit()
+
+
+HANDLERS = {"function": limit, "object": Limit(), "method": Limit().method, "partial": partial(limit)}
+
+
+@pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS.keys())
+def test_what_a_signal_handler_raises_within_a_hook_reaches_the_program(handler, bench):
+    """A time limit that strikes while a hook runs is the program's, whatever its handler is."""
+    made = bench()
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        put = made.journal.put
+
+        def struck(*args, **fields):
+            signal.raise_signal(signal.SIGUSR1)
+            put(*args, **fields)
+
+        made.journal.put = struck
+        with pytest.raises(TimeoutError, match="of the program"):
+            made.recorder.durable(1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (made.recorder.guard.faults, made.warnings) == (0, [])

@@ -1,14 +1,18 @@
 """The one boundary between the hooks and the training loop: a fault is counted, never raised.
 
 Runs in whichever thread calls a hook. The first fault of a process prints one line on stderr;
-later ones only count, so that a broken hook cannot flood the log of a job.
+later ones only count, so that a broken hook cannot flood the log of a job. What a signal handler of
+the program raises while a hook runs is no fault of the hook, and reaches the program.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
+from types import CodeType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
@@ -40,14 +44,49 @@ class Guard:
             self._warn(text)
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
-        """The result of the call, or None where it raised."""
+        """The result of the call, or None where it raised.
+
+        Raises:
+            Exception: a signal handler raised it.
+        """
         try:
             return function(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - the boundary that protects the trainer
+        except Exception as error:
+            if is_of_a_signal(error):
+                raise
             self.faults += 1
             name = public_name(function)
             self.say_once("fault", f"{name} failed ({type(error).__name__}: {error}); the job goes on")
             return None
+
+
+def is_of_a_signal(error: BaseException) -> bool:
+    """Whether a signal handler of the program raised this, in whatever the main thread was doing.
+
+    As a time limit by SIGALRM does, and torch where a worker of a DataLoader is killed (SIGCHLD).
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    codes = {code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def code_of(handler: object) -> CodeType | None:
+    """The code that a signal handler runs; None where it is none in Python.
+
+    >>> code_of(code_of).co_name, code_of(signal.SIG_DFL)
+    ('code_of', None)
+    """
+    function = handler.func if isinstance(handler, partial) else handler
+    if callable(function) and not hasattr(function, "__code__") and not hasattr(function, "__func__"):
+        function = vars(type(function)).get("__call__")
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def public_name(function: Callable[..., Any]) -> str:
