@@ -18,6 +18,7 @@ from ett_core.failures.exits import of_exit
 from ett_core.failures.judge import Diagnosis, judge
 from ett_core.failures.rule import ROOT
 from ett_core.failures.scan import Sighting, Where, scan
+from ett_core.failures.stacks import waited_for
 
 FACT = "attempt"
 STACK = "stack"
@@ -37,9 +38,10 @@ def diagnose(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Diagn
     found = judge([_dated(sighting) for sighting in sightings])
     if found.failure_class == "not_a_failure":
         found = judge([_fact(failure, _last_words(failure), UNKNOWN, weak=True)])
-    return msgspec.structs.replace(
-        found, rank=failure.rank if found.rank is None else found.rank, node=found.node or failure.node
-    )
+    rank = failure.rank if found.rank is None else found.rank
+    if rank is None and found.failure_class == "hang":
+        rank = waited_for(line.text for line in evidence if line.source == STACK)
+    return msgspec.structs.replace(found, rank=rank, node=found.node or failure.node)
 
 
 def _of_evidence(evidence: Sequence[EvidenceLine]) -> Iterator[Sighting]:

@@ -207,11 +207,19 @@ def _diagnosis(chosen: Sighting, seen: Sequence[Sighting]) -> Diagnosis:
         role=ROOT if chosen.role == CONTEXT else chosen.role,
         confidence=confidence,
         retry=known.retry,
-        rank=chosen.points_at if chosen.points_at is not None else chosen.rank,
+        rank=next(
+            (r for r in (chosen.points_at, chosen.rank, _rank_of_same(chosen, seen)) if r is not None), None
+        ),
         node=chosen.node,
         evidence=_evidence(chosen, seen),
         message=_message(chosen.text),
     )
+
+
+def _rank_of_same(chosen: Sighting, seen: Sequence[Sighting]) -> int | None:
+    """Whom it hit, where the kernel or a scheduler says what happened and a rank's end says to whom."""
+    same = (s.rank for s in seen if s.role == ROOT and s.failure_class == chosen.failure_class)
+    return next((rank for rank in same if rank is not None), None)
 
 
 def _nothing_ended(seen: Sequence[Sighting]) -> Diagnosis:

@@ -97,6 +97,17 @@ def test_a_job_that_was_ended_because_it_stood_still_hung_whatever_its_end_looks
     assert (found.failure_class, found.confidence) == ("hang", "certain")
 
 
+def test_of_a_job_that_stood_still_the_rank_that_was_stopped_is_the_one_to_look_at():
+    stack = "rank {} in the loop (pid 7)\nprocess: {}\nThread 7: all_reduce (distributed_c10d.py)"
+    lines = [
+        line(stack.format(0, "S (sleeping)"), source="stack", rank=-1),
+        line(stack.format(1, "T (stopped)"), source="stack", rank=-1),
+        line("stalled: no progress for 302 s; ended by the launcher", rank=-1, source="failure"),
+    ]
+    assert diagnose(failed(signal=15), lines).rank == 1
+    assert diagnose(failed(signal=15), lines[2:]).rank is None
+
+
 def test_names_of_functions_in_stacks_are_no_evidence_of_what_happened():
     stack = line(
         "Thread 7: raise_for\n  CUDA out of memory. Tried to allocate 2 GiB", source="stack", rank=-1
@@ -128,3 +139,26 @@ def test_a_launcher_s_word_of_a_signal_is_the_end_of_a_rank():
     told = line("rank 1 (pid 12) was ended by signal 9 (SIGKILL)", AT, rank=1, source="failure")
     found = diagnose(failed(exit_code=1), [told])
     assert (found.failure_class, found.confidence, found.rank) == ("host_oom", "likely", 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "failure_class"),
+    [("preempted", "preempted"), ("timed_out", "time_limit"), ("cancelled", "user_cancelled")],
+)
+def test_a_rank_that_was_stopped_with_its_launcher_ended_as_the_job_did(word, failure_class):
+    """The SIGTERM that the rank got was passed on."""
+    words = f"the launcher was told to stop: SIGTERM from pid 7 (sh) of root; the job ends as {word}"
+    told = line(words, AT - 0.1, rank=-1, source="launcher")
+    assert diagnose(failed(signal=15, rank=1), [told]).failure_class == failure_class
+
+
+def test_the_rank_that_the_kernel_ended_is_named_and_not_the_one_that_noticed():
+    lines = [
+        line("rank 1 (pid 12) was ended by signal 9 (SIGKILL)", AT + 0.1, rank=-1, source="failure"),
+        line(
+            "memory cgroup out of memory: the kernel's oom-killer ended 1 process", rank=-1, source="kernel"
+        ),
+    ]
+    lost = {"exception": "RuntimeError", "message": "Connection closed by peer", "rank": 0}
+    found = diagnose(failed(**lost), lines)
+    assert (found.failure_class, found.confidence, found.rank) == ("host_oom", "certain", 1)

@@ -126,4 +126,33 @@ DATA = (
         counter_example="INFO redis connected, 3 keys",
         certain=False,
     ),
+    Rule(
+        failure_class="data_corrupt",
+        needles=("broken data stream", "failed to decode", "could not decode", "cannot decode"),
+        pattern="broken data stream|(?:failed to|could not|cannot) decode (?:image|video|audio|jpeg|png|sample|record|frame)",
+        example="OSError: broken data stream when reading image file",
+        counter_example="failed to decode the riddle",
+    ),
+    Rule(
+        failure_class="object_store",
+        needles=("when calling the", "storage.googleapis.com"),
+        pattern="an error occurred \\(\\w{1,60}\\) when calling the \\w{0,40}(?:Object|Part|Multipart|Bucket)\\w{0,40} operation|(?:Forbidden|Unauthorized|NotFound|BadGateway|InternalServerError|GatewayTimeout): \\d{3}.{0,40}storage\\.googleapis\\.com",
+        example="OSError: [Errno 5] An error occurred (InternalError) when calling the UploadPart operation: We encountered an internal error.",
+        counter_example="an error occurred when calling the operator",
+    ),
+    Rule(
+        failure_class="checkpoint_corrupt",
+        needles=("invalid magic number; corrupt file", ".distcp", ".metadata'"),
+        pattern="invalid magic number; corrupt file|no such file or directory: .{0,300}(?:\\.distcp|/\\.metadata)\\b",
+        example="FileNotFoundError: [Errno 2] No such file or directory: '/ckpt/step_10/__3_0.distcp'",
+        counter_example="wrote /ckpt/step_10/__3_0.distcp",
+    ),
+    Rule(
+        failure_class="service_error",
+        needles=("apiexception",),
+        pattern="ApiException: \\((?:5\\d\\d|429)\\)",
+        example="kubernetes.client.exceptions.ApiException: (503)",
+        counter_example="kubernetes.client.exceptions.ApiException: (404)",
+        certain=False,
+    ),
 )

@@ -108,6 +108,7 @@ GPU = (
         pattern=r"cuda error: (?:hardware stack error|unknown error)|cudaErrorHardwareStackError|cudaErrorUnknown",
         example="RuntimeError: CUDA error: unknown error",
         counter_example="upload failed: unknown error, trying again",
+        vague=True,
         certain=False,
     ),
     Rule(

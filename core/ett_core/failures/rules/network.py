@@ -126,12 +126,13 @@ NETWORK = (
             "collective operation time-out",
             "timed out waiting",
             "monitoredbarrier",
+            "application timeout caused pair closure",
             "recv operation to complete",
             "send operation to complete",
             "socket timeout",
         ),
         pattern=r"collective operation time-?out|tim(?:eout|ed out) waiting for key|wait timeout after \d+ ?ms"
-        r"|watchdog got stuck|failed to pass monitoredBarrier|monitoredBarrier.{0,120}(?:failed|did not|timed? ?out)"
+        r"|watchdog got stuck|application timeout caused pair closure|timed out in monitoredBarrier|failed to pass monitoredBarrier|monitoredBarrier.{0,120}(?:failed|did not|timed? ?out)"
         r"|timed out waiting \d+ ?ms for (?:recv|send) operation|store.{0,40}socket timeout",
         example="[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)",
         counter_example="barrier passed after waiting for key default_pg/0/0",

@@ -205,4 +205,22 @@ SCHEDULER = (
         example="AUTOTUNE mm(16384x128, 128x256)",
         counter_example="no autotune results",
     ),
+    Rule(
+        failure_class="preempted",
+        needles=("the job ends as preempted",),
+        example="the launcher was told to stop: SIGTERM from pid 7 (slurmstepd) of root; the job ends as preempted",
+        counter_example="the launcher got SIGUSR1 from pid 7 and passed it on to those who handle it",
+    ),
+    Rule(
+        failure_class="time_limit",
+        needles=("the job ends as timed_out",),
+        example="the launcher was told to stop: SIGTERM from pid 7 (slurmstepd) of root; the job ends as timed_out",
+        counter_example="the launcher got SIGUSR1 from pid 7 and passed it on to those who handle it",
+    ),
+    Rule(
+        failure_class="user_cancelled",
+        needles=("the job ends as cancelled",),
+        example="the launcher was told to stop: SIGTERM from pid 7 (slurmstepd) of root; the job ends as cancelled",
+        counter_example="the launcher got SIGUSR1 from pid 7 and passed it on to those who handle it",
+    ),
 )
