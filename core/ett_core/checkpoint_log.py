@@ -77,6 +77,7 @@ class CheckpointLog:
         self._packed_weights: list[float] = [0, 0, 0, 0.0]
         self._forgotten_through = (-1, -1)
         self._forgotten: list[float] = [0, 0, 0, 0.0]
+        self._known_totals: list[float] | None = None
         self._forgotten_blocking = self._packed_blocking = NONE
 
     def add(self, event: CheckpointEvent) -> None:
@@ -84,6 +85,7 @@ class CheckpointLog:
         key = (event.attempt, event.step)
         if key <= self._forgotten_through:
             return
+        self._known_totals = None
         if key <= self._packed_through:
             self._unpack()
         blank = CheckpointDetail(event.attempt, event.step, event.time, event.mode)
@@ -152,8 +154,11 @@ class CheckpointLog:
         return log
 
     def _totals(self) -> list[float]:
-        of_kept = map(_weights, self._kept.values())
-        return [sum(column) for column in zip(self._forgotten, self._packed_weights, *of_kept, strict=True)]
+        if self._known_totals is None:
+            self._known_totals = _sums(
+                [self._forgotten, self._packed_weights, *map(_weights, self._kept.values())]
+            )
+        return self._known_totals
 
     def _note_durable(self, event: CheckpointDurable) -> None:
         known = self.last_durable

@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -167,7 +167,11 @@ class RankPaces:
     def __init__(self, rules: StragglerRules | None = None) -> None:
         self.rules = rules or StragglerRules()
         self._half_s = self.rules.half_s
-        self._halves: dict[WindowKey, dict[int, Pace]] = {}
+        self._halves: dict[WindowKey, dict[int, list[Any]]] = {}
+        """Of each half window and rank the fields of its pace."""
+        self._latest_key: tuple[int, float] | None = None
+        self._latest: dict[int, list[Any]] = {}
+        """The half window of the latest report."""
         self._cells = 0
         self._slow: dict[tuple[int, int], SlowWindows] = {}
         self._slow_count = 0
@@ -178,23 +182,36 @@ class RankPaces:
 
     def add(self, event: Progress) -> None:
         """Take in one report; one without step times says nothing here."""
-        times = event.step_seconds
-        if times is None or not times.count or event.rank < 0:
+        times, rank = event.step_seconds, event.rank
+        if times is None or not times.count or rank < 0:
             return
-        key = (event.attempt, int(event.time // self._half_s))
-        if key <= self._settled_through:
-            return
-        paces = self._halves.get(key)
+        half = event.time // self._half_s
+        paces = (
+            self._latest if (event.attempt, half) == self._latest_key else self._paces(event.attempt, half)
+        )
         if paces is None:
-            paces = self._halves[key] = {}
-        known = paces.get(event.rank)
+            return
+        known = paces.get(rank)
+        pace = pace_of(times, event.data_wait_s)
         if known is None:
             self._cells += 1
-            paces[event.rank] = pace_of(times, event.data_wait_s)
-        else:
-            paces[event.rank] = known.plus(pace_of(times, event.data_wait_s))
-        if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
-            self._settle()
+            paces[rank] = [*pace]
+            if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
+                self._settle()
+            return
+        known[0] += pace[0]
+        known[1] += pace[1]
+        known[3] += pace[3]
+        known[2] = max(known[2], pace[2])
+
+    def _paces(self, attempt: int, half: float) -> dict[int, list[Any]] | None:
+        """The paces of a half window; None where they are settled."""
+        key = (attempt, int(half))
+        if key <= self._settled_through:
+            return None
+        self._latest_key = (attempt, half)
+        self._latest = self._halves.setdefault(key, {})
+        return self._latest
 
     def stragglers(self) -> list[Straggler]:
         """The stragglers of all attempts, in order of time; at most `SHOWN`, the longest of them."""
@@ -233,13 +250,18 @@ class RankPaces:
             (key, list(each.windows), list(each.ratios), bytes(each.waits))
             for key, each in self._slow.items()
         ]
-        return RankPacesState(list(self._halves.items()), slow, list(self._spreads), self._settled_through)
+        halves = [
+            (key, {rank: Pace(*pace) for rank, pace in paces.items()}) for key, paces in self._halves.items()
+        ]
+        return RankPacesState(halves, slow, list(self._spreads), self._settled_through)
 
     @classmethod
     def of_state(cls, state: RankPacesState, rules: StragglerRules | None = None) -> RankPaces:
         """The paces that gave `state`; under the same rules they judge the same."""
         paces = cls(rules)
-        paces._halves = {key: dict(ranks) for key, ranks in state.halves}
+        paces._halves = {
+            key: {rank: list(pace) for rank, pace in ranks.items()} for key, ranks in state.halves
+        }
         paces._cells = sum(map(len, paces._halves.values()))
         for key, windows, ratios, waits in state.slow:
             paces._slow[key] = SlowWindows(array("q", windows), array("d", ratios), bytearray(waits))
@@ -261,9 +283,9 @@ class RankPaces:
     def _window(self, key: WindowKey) -> dict[int, Pace]:
         """The paces of a window: its two halves together."""
         attempt, half = key
-        paces = dict(self._halves.get((attempt, half - 1), {}))
+        paces = {rank: Pace(*pace) for rank, pace in self._halves.get((attempt, half - 1), {}).items()}
         for rank, pace in self._halves.get(key, {}).items():
-            paces[rank] = paces[rank].plus(pace) if rank in paces else pace
+            paces[rank] = paces[rank].plus(Pace(*pace)) if rank in paces else Pace(*pace)
         return paces
 
     def _open_verdicts(self) -> Iterator[tuple[WindowKey, Verdict]]:
@@ -274,6 +296,7 @@ class RankPaces:
 
     def _settle(self) -> None:
         """Settle the older half of the windows; amounts stay while an open window needs them."""
+        self._latest_key = None
         keys = sorted(self._halves)
         through = keys[min(len(keys) // 2, len(keys) - HALVES_KEPT) - 1]
         for key, verdict in self._open_verdicts():
@@ -318,7 +341,7 @@ class RankPaces:
 
 def pace_of(times: StepSeconds, wait_s: float) -> Pace:
     """The pace of a single report."""
-    wait_s = max(wait_s, 0.0)
+    wait_s = max(0.0, wait_s)
     if times.sum < LARGEST_AMOUNT_S and times.max < LARGEST_AMOUNT_S and wait_s < LARGEST_AMOUNT_S:
         return Pace(times.count, times.sum, times.max, wait_s)
     return Pace(times.count, *(min(amount, LARGEST_AMOUNT_S) for amount in (times.sum, times.max, wait_s)))

@@ -147,6 +147,7 @@ class LiveJob:
         self._lock = threading.Lock()
         self._is_built = False
         self._is_retired = False
+        self._is_unloaded = False
         self._place = FIRST
         self.unsaved_events = 0
         """Events that were folded since the last snapshot."""
@@ -236,6 +237,7 @@ class LiveJob:
             self.last_received_at = max(self.last_received_at, stored.received_at)
         self._fold, self._details, self._place, self._beyond = fold, details, place, beyond
         self._is_built = self._changed = self._details_changed = True
+        self._is_unloaded = False
         self.unsaved_events = unsaved
 
     def _restored(self) -> tuple[JobFold, JobDetails, Place, Collection[int]]:
@@ -269,6 +271,29 @@ class LiveJob:
         if self._past.delivered() is not None:
             self._beyond.add(place.segment_id)
 
+    def unload(self, now: float) -> bool:
+        """Let go of the folds of a job that is over, while its view says all that is asked of many jobs.
+
+        They are made again from the past once something comes, its page is asked for, or a trailing
+        window begins within the job. Returns whether they are gone.
+        """
+        with self._lock:
+            view = self.known_view
+            if self._is_built and not self._changed and view is not None and self._can_rest(view, now):
+                self._fold = JobFold(self.job_id, history=self._past.events, archive=self._archive)
+                self._details = JobDetails()
+                self._is_built = False
+                self._is_unloaded = True
+            return not self._is_built
+
+    @staticmethod
+    def _can_rest(view: JobView, now: float) -> bool:
+        """Whether a job is over and no trailing window begins within it."""
+        account = view.account
+        if not account.finished or now < account.as_of:
+            return False
+        return not any(account.start < now - length_s < account.end for length_s in WINDOWS_S.values())
+
     def _build_or_go_on(self) -> None:
         """As `_build`; where that fails, what was folded before is shown for longer."""
         try:
@@ -291,6 +316,7 @@ class LiveJob:
     def page(self, now: float, begin: float | None = None, end: float | None = None) -> JobPage | None:
         """The job with its timeline between `begin` and `end` (Unix seconds; None: all)."""
         with self._lock:
+            self._build_or_go_on()
             view = self._view(now)
             if view is None:
                 return None
@@ -312,6 +338,12 @@ class LiveJob:
 
     def _view(self, now: float) -> JobView | None:
         """A view that is new, or up to `VIEW_AGE_S` old if nothing came since: readers share it."""
+        known = self.known_view
+        if self._is_unloaded and known is not None and self._can_rest(known, now):
+            if now - known.account.as_of >= VIEW_AGE_S:
+                account = replace(known.account, as_of=now)
+                self.known_view = known = replace(known, account=account, windows=self._windows(account))
+            return known
         self._build_or_go_on()
         known = self.known_view
         if known is None or self._changed or not 0 <= now - known.account.as_of < VIEW_AGE_S:
@@ -336,7 +368,7 @@ class LiveJob:
         account = self._account(now)
         if account is None:
             return None
-        windows = {name: self._window(account, length_s) for name, length_s in WINDOWS_S.items()}
+        windows = self._windows(account)
         diagnoses = [self._diagnosis(failure) for failure in account.failures]
         self._counts = counts_of(account, diagnoses, self._counts)
         return JobView(account, self._details_view(account), windows, diagnoses, self._counts)
@@ -363,6 +395,9 @@ class LiveJob:
         if known is None or known[:2] != (failure, evidence):
             known = self._diagnosed[failure.attempt] = (failure, evidence, diagnose(failure, evidence))
         return known[2]
+
+    def _windows(self, account: JobAccount) -> Mapping[str, Mapping[str, float]]:
+        return {name: self._window(account, length_s) for name, length_s in WINDOWS_S.items()}
 
     def _window(self, account: JobAccount, length_s: float) -> Mapping[str, float]:
         """Seconds by component of the trailing window; the fold is asked only where it cuts the job."""

@@ -280,6 +280,8 @@ class Service:
     def close_jobs(self, now: float, go_on: Callable[[], bool] = lambda: True) -> None:
         """Write the rows of jobs that have ended, and let go of those behind every window.
 
+        Of those that a window still holds, only what many jobs are asked for stays in memory.
+
         Raises:
             StoreError: it could not be written; nothing is lost.
         """
@@ -296,6 +298,8 @@ class Service:
             with self._lock:
                 if self._jobs[job.job_id] is job and job.retire(through):
                     self._jobs[job.job_id] = self._closed_job(job.job_id, through, job.closed_end)
+        else:
+            job.unload(now)
 
     def _write_rows(self, job: LiveJob, through: float, now: float) -> bool:
         """Write the rows of a job that is over; False where it is not, or goes on."""

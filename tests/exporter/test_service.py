@@ -11,6 +11,7 @@ from ett_exporter.answers import page_answer
 from ett_exporter.exposition import Exposition
 from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.ledger import Ledger
+from ett_exporter.live import LiveJob
 from ett_exporter.service import BusyError
 from ett_exporter.settings import Limits
 
@@ -102,6 +103,30 @@ def test_an_ended_job_leaves_metrics_after_its_grace_and_stays_in_the_api(servic
     assert {v.account.job_id for v in opened.shown_views(views, NOW + 299)} == {"ended", "running"}
     assert {v.account.job_id for v in shown} == {"running"}
     assert opened.page("ended", NOW + 301) is not None
+
+
+def test_an_ended_job_is_let_go_of_and_comes_back_when_it_is_asked_for(service, story):
+    """Its windows go on as before, its page is whole, and a late event counts."""
+    opened = service(ended_grace_s=0.0)
+    told = story("a")
+    late = told.events.pop()
+    send(opened, told)
+    (job,) = opened._live_jobs()
+    day, moments = 86_400.0, (500.0, 3650.0, 3700.0, 80_000.0, 86_450.0, 90_000.0)
+    for after_s in moments:
+        now = NOW + after_s
+        opened.close_jobs(now)
+        got = job.view(now)
+        plain = LiveJob("a", NOW, opened._past("a")).view(now)
+        assert (got.account, got.windows) == (plain.account, plain.windows)
+    opened.close_jobs(NOW + 2 * day)
+    assert job.unload(NOW + 2 * day)
+    assert opened.page("a", NOW + 2 * day) == LiveJob("a", NOW, opened._past("a")).page(NOW + 2 * day)
+    opened.close_jobs(NOW + 2 * day)
+    told.events = [late]
+    send(opened, told)
+    again = LiveJob("a", NOW, opened._past("a")).view(NOW + 3 * day)
+    assert job.view(NOW + 3 * day).account == again.account
 
 
 def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):

@@ -12,7 +12,7 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
-from operator import sub
+from operator import ge, sub
 from typing import NamedTuple
 
 import msgspec
@@ -46,7 +46,7 @@ class Columns:
         self.phases: list[Piece] = []
         self.phase_ends = array("q")
         self.in_order = True
-        """Whether no row has a lower step than one before it."""
+        """Whether the steps of every row came after those of the rows before it."""
 
     def __len__(self) -> int:
         """Rows."""
@@ -54,7 +54,7 @@ class Columns:
 
     def append(self, at_ns: int, left: int, wait: int, stall: int, step: int, steps: int) -> None:  # noqa: PLR0913, PLR0917 - a row
         """Append a row."""
-        if self.last and step < self.last[-1]:
+        if self.last and step - steps < self.last[-1]:
             self.in_order = False
         self.ends.append(at_ns)
         self.lefts.append(left)
@@ -119,10 +119,14 @@ class Columns:
         """Training of some rows that a fall back to a step takes away."""
         if fallback_step is None or first >= last:
             return 0
+        whole_ns = 0
         if self.in_order:
             first = bisect_right(self.last, fallback_step, first, last)
+            rest = slice(first + 1, last)
+            whole_ns = sum(self.lefts[rest]) - sum(self.waits[rest]) - sum(self.stalls[rest])
+            last = min(first + 1, last)
         columns = (self.lefts, self.waits, self.stalls, self.last, self.steps)
-        return sum(
+        return whole_ns + sum(
             Row((), *row).lost_ns(fallback_step)
             for row in zip(*(column[first:last] for column in columns), strict=True)
             if row[3] > fallback_step
@@ -153,7 +157,7 @@ class Columns:
         found.lefts = array("q", map(sub, lengths, owned))
         found.waits, found.stalls, found.steps = waits, stalls, steps
         found.last = array("q", accumulate(new))
-        found.in_order = min(new[1:], default=0) >= 0
+        found.in_order = all(map(ge, new[1:], steps[1:]))
         for piece in phases:
             assert piece.component is not None  # noqa: S101 - only those are kept
             found.keep(piece._replace(component=sys.intern(piece.component)))

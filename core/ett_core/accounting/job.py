@@ -64,6 +64,8 @@ class JobFold:
         self._settings = settings
         self._archive = archive
         self._until_rest = REST_EVERY
+        self._known_chain: tuple[float, Chain | None] | None = None
+        """The answer to the latest question, as of one moment, until something comes."""
         self._kept: list[AnyEvent] | None = [] if history is None else None
         self._history: History = history if history is not None else self._from_memory
         self._sequences = WriterSequences()
@@ -75,6 +77,7 @@ class JobFold:
 
     def state(self) -> FoldState:
         """The fold as a value."""
+        self._known_chain = None
         return FoldState(
             self.job_id,
             asdict(self._settings),
@@ -115,6 +118,7 @@ class JobFold:
         Raises:
             ValueError: an event is of another job.
         """
+        self._known_chain = None
         is_new, lanes, offsets = self._sequences.add, self._lanes, self._offsets
         events = events if isinstance(events, list) else list(events)
         for event in events:
@@ -232,8 +236,10 @@ class JobFold:
         return [(lane, part) for lane in lanes for part in range(len(lane.parts))]
 
     def _chain(self, now: float) -> Chain | None:
-        layout = self._layout(now)
-        return None if layout is None else Chain.of(layout)
+        if self._known_chain is None or self._known_chain[0] != now:
+            layout = self._layout(now)
+            self._known_chain = (now, None if layout is None else Chain.of(layout))
+        return self._known_chain[1]
 
     def account(self, now: float) -> JobAccount | None:
         """Where the job's time went, as of `now` (Unix seconds); None before its first event."""

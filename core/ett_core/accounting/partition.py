@@ -6,7 +6,7 @@ leader, the rest to what the end of the attempt makes of it. Times are whole nan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.account import Stretch
@@ -190,13 +190,18 @@ def _single(begin_ns: int, end_ns: int, attempt: int, component: str) -> Iterato
         yield Stretch(begin_ns, end_ns, attempt, ((component, end_ns - begin_ns),))
 
 
-def add_up(stretches: Iterator[Stretch]) -> Totals:
+def add_up(stretches: Iterable[Stretch]) -> Totals:
     """Nanoseconds by component over stretches."""
     totals: Totals = {}
+    add_to(totals, stretches)
+    return totals
+
+
+def add_to(totals: Totals, stretches: Iterable[Stretch]) -> None:
+    """Add stretches into `totals`."""
     for stretch in stretches:
         for component, amount in stretch.shares:
             totals[component] = totals.get(component, 0) + amount
-    return totals
 
 
 def merge(totals: Totals, more: Totals) -> None:

@@ -5,7 +5,7 @@ Pure functions of a layout; the only thing kept is the totals of attempts that d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -29,7 +29,7 @@ from ett_core.accounting.fallback import (
     weakest,
 )
 from ett_core.accounting.layout import FAILED, RUNNING, Layout, Span
-from ett_core.accounting.partition import Partition, Totals, add_up, merge
+from ett_core.accounting.partition import Partition, Totals, add_to, add_up, merge
 from ett_core.accounting.state import state_of
 from ett_core.components import (
     OTHER,
@@ -55,6 +55,10 @@ class Chain(NamedTuple):
     found: Sequence[Fallback | None]
     positions: Sequence[Position]
     partitions: Sequence[Partition]
+    opening: Sequence[Stretch]
+    """From the beginning of the wall time to the first attempt."""
+    gaps: Sequence[Sequence[Stretch]]
+    """After each attempt, up to the next one or the end of the job."""
 
     @classmethod
     def of(cls, layout: Layout) -> Chain:
@@ -65,59 +69,61 @@ class Chain(NamedTuple):
             Partition(span, limit, position.begin_step)
             for span, limit, position in zip(layout.spans, limits, positions, strict=True)
         ]
-        return cls(layout, found, positions, partitions)
+        first = layout.spans[0]
+        opening = tuple(_gap(layout.start_ns, first.start_ns, first, START_ALLOCATION))
+        gaps = [tuple(gap_after(layout, index)) for index in range(len(layout.spans))]
+        return cls(layout, found, positions, partitions, opening, gaps)
 
     def totals(self) -> Totals:
         """Nanoseconds by component; together they are the wall time."""
-        totals = add_up(self._opening())
-        for index, partition in enumerate(self.partitions):
+        totals = add_up(self.opening)
+        for partition, gap in zip(self.partitions, self.gaps, strict=True):
             merge(totals, _kept(partition).totals)
-            merge(totals, add_up(self.gap_after(index)))
+            add_to(totals, gap)
         return totals
 
     def stretches(self, begin_ns: int | None = None, end_ns: int | None = None) -> Iterator[Stretch]:
         """The partition in time order, cut to the wall time and to [`begin_ns`, `end_ns`]."""
         low = self.layout.start_ns if begin_ns is None else begin_ns
         high = self.layout.end_ns if end_ns is None else end_ns
-        yield from _cut(self._opening(), low, high)
-        for index, partition in enumerate(self.partitions):
+        yield from _cut(self.opening, low, high)
+        for partition, gap in zip(self.partitions, self.gaps, strict=True):
             if partition.span.end_ns > low and partition.span.start_ns < high:
                 yield from partition.stretches(low, high)
-            yield from _cut(self.gap_after(index), low, high)
+            yield from _cut(gap, low, high)
 
     def window(self, begin_ns: int, end_ns: int) -> Totals:
         """Nanoseconds by component between two moments."""
-        totals = add_up(_cut(self._opening(), begin_ns, end_ns))
-        for index, partition in enumerate(self.partitions):
+        totals = add_up(_cut(self.opening, begin_ns, end_ns))
+        for partition, gap in zip(reversed(self.partitions), reversed(self.gaps), strict=True):
             span = partition.span
+            add_to(totals, _cut(gap, begin_ns, end_ns))
+            if span.end_ns <= begin_ns:
+                break
             if begin_ns <= span.start_ns and span.end_ns <= end_ns:
                 merge(totals, _kept(partition).totals)
             elif span.end_ns > begin_ns and span.start_ns < end_ns:
                 merge(totals, partition.window(begin_ns, end_ns))
-            merge(totals, add_up(_cut(self.gap_after(index), begin_ns, end_ns)))
         return totals
 
-    def _opening(self) -> Iterator[Stretch]:
-        first = self.layout.spans[0]
-        yield from _gap(self.layout.start_ns, first.start_ns, first, START_ALLOCATION)
 
-    def gap_after(self, index: int) -> Iterator[Stretch]:
-        """From the end of an attempt to the start of the next, or to the end of the job."""
-        span = self.layout.spans[index]
-        last = index + 1 == len(self.layout.spans)
-        end = self.layout.end_ns if last else self.layout.spans[index + 1].start_ns
-        if not span.failed:
-            yield from _gap(span.end_ns, end, span, OTHER)
-            return
-        allocated = None if last else self.layout.spans[index + 1].attempt.allocated_ns
-        torn_down = min(max(span.attempt.teardown_ns or 0, span.end_ns), end)
-        yield from _gap(span.end_ns, torn_down, span, RECOVER_TEARDOWN)
-        if allocated is not None and allocated > span.end_ns:
-            granted = min(max(allocated, torn_down), end)
-            yield from _gap(torn_down, granted, span, RECOVER_QUEUE)
-            yield from _gap(granted, end, span, RECOVER_ALLOCATION)
-        else:
-            yield from _gap(torn_down, end, span, RECOVER_RESTART)
+def gap_after(layout: Layout, index: int) -> Iterator[Stretch]:
+    """From the end of an attempt to the start of the next, or to the end of the job."""
+    span = layout.spans[index]
+    last = index + 1 == len(layout.spans)
+    end = layout.end_ns if last else layout.spans[index + 1].start_ns
+    if not span.failed:
+        yield from _gap(span.end_ns, end, span, OTHER)
+        return
+    allocated = None if last else layout.spans[index + 1].attempt.allocated_ns
+    torn_down = min(max(span.attempt.teardown_ns or 0, span.end_ns), end)
+    yield from _gap(span.end_ns, torn_down, span, RECOVER_TEARDOWN)
+    if allocated is not None and allocated > span.end_ns:
+        granted = min(max(allocated, torn_down), end)
+        yield from _gap(torn_down, granted, span, RECOVER_QUEUE)
+        yield from _gap(granted, end, span, RECOVER_ALLOCATION)
+    else:
+        yield from _gap(torn_down, end, span, RECOVER_RESTART)
 
 
 def _gap(begin_ns: int, end_ns: int, before: Span, component: str) -> Iterator[Stretch]:
@@ -125,7 +131,7 @@ def _gap(begin_ns: int, end_ns: int, before: Span, component: str) -> Iterator[S
         yield Stretch(begin_ns, end_ns, before.attempt.number, ((component, end_ns - begin_ns),))
 
 
-def _cut(stretches: Iterator[Stretch], low: int, high: int) -> Iterator[Stretch]:
+def _cut(stretches: Iterable[Stretch], low: int, high: int) -> Iterator[Stretch]:
     for stretch in stretches:
         if stretch.end_ns > low and stretch.start_ns < high:
             yield stretch.cut(low, high)
@@ -193,8 +199,7 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         ttr_s=[failure.ttr_s for failure in failures],
         failures=failures,
         attempts=[
-            _kept(p).account_with(in_seconds(add_up(chain.gap_after(i))))
-            for i, p in enumerate(chain.partitions)
+            _kept(p).account_with(in_seconds(add_up(chain.gaps[i]))) for i, p in enumerate(chain.partitions)
         ],
         resume_evidence=weakest(chain.found),
         not_saved=_not_saved(chain),
