@@ -17,6 +17,7 @@ def test_the_names_of_the_commands_are_frozen():
         "ship",
         "account",
         "diagnose",
+        "failures",
         "import",
         "simulate",
         "interval",

@@ -35,6 +35,7 @@ class Chain(NamedTuple):
     answers: dict[str, dict]
     stored: str
     spoken: str
+    report: str
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,9 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
         paths = ("jobs", "jobs/leaky/1", "jobs/leaky/1/failures", "failures?group_by=failure_class", "nodes",
                  "failures/leaky/1~0", "regressions")  # fmt: skip
         answers = {path: httpx.get(f"{url}/api/v1/{path}", timeout=30.0).json() for path in paths}
+        asked = subprocess.run(
+            [ETT, "failures", "--exporter", url], capture_output=True, text=True, check=True
+        )
         metrics = httpx.get(f"{url}/metrics", timeout=30.0).text
     finally:
         exporter.terminate()
@@ -67,12 +71,13 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
     stored = b"\n".join(encode(event) for part in store.events("leaky/1") for event in part).decode()
     store.close()
     written = "\n".join(path.read_text() for path in sorted(journals.rglob("*.jsonl")))
-    return Chain(written, answers, stored + metrics, done.stderr)
+    return Chain(written, answers, stored + metrics, done.stderr, asked.stdout)
 
 
 def test_planted_secrets_reach_neither_journal_nor_store_nor_reader(chain):
     """The program printed them; nothing that is kept or answered holds any, and the lines are there still."""
     assert chain.spoken.count(MARK) > 10
+    assert MARK not in chain.report
     for kept in (chain.journals, chain.stored, json.dumps(chain.answers)):
         assert MARK not in kept
         assert "upload refused: aws_secret_access_key = ***" in kept
@@ -92,3 +97,10 @@ def test_a_job_that_fails_the_same_way_again_is_a_crash_loop(chain):
     assert (last["recurrence"]["crash_loop"], last["retry"], last["ending"]) == (True, "stop", "failed")
     assert [group["key"] for group in listed["groups"]] == [last["diagnosis"]["failure_class"]]
     assert chain.answers["failures/leaky/1~0"]["recurrence"]["count"] == 1
+
+
+def test_ett_failures_reports_them(chain):
+    """The command asks a real exporter and groups what it lost."""
+    assert chain.report.startswith("Failures of the last 7d: 3, ")
+    name = chain.answers["failures?group_by=failure_class"]["groups"][0]["key"]
+    assert f"\n{name} " in chain.report

@@ -1,0 +1,137 @@
+"""The failures of a fleet as text: what they cost, suspect nodes, outbreaks, slower components.
+
+Pure: from the JSON objects of the query API to lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any, TypeAlias
+
+from ett_cli.report import duration
+
+Json: TypeAlias = Mapping[str, Any]
+
+HOUR_S = 3600.0
+GROUPS_SHOWN = 15
+NODES_SHOWN = 10
+SMALLEST_SHOWN = 1e-6
+
+
+def report(answers: Mapping[str, Json], window: str) -> str:
+    """The whole report; it ends without a newline."""
+    failures = answers["failures"]
+    parts = (
+        [_headline(failures, window)],
+        _groups(failures),
+        _nodes(answers["nodes"]["nodes"]),
+        _outbreaks(answers["regressions"]["outbreaks"]),
+        _components(answers["regressions"]["components"]),
+    )
+    return "\n\n".join(text for part in parts if (text := "\n".join(part)))
+
+
+def _headline(failures: Json, window: str) -> str:
+    if not failures["total"]:
+        return f"No failures in the last {window}."
+    cost = "" if failures["cost"] is None else f", {failures['cost']:,.2f} in money"
+    lost = f"{failures['lost_accelerator_s'] / HOUR_S:,.1f} accelerator-hours lost{cost}"
+    return f"Failures of the last {window}: {failures['total']:,}, {lost}"
+
+
+def _groups(failures: Json) -> Iterator[str]:
+    groups: Sequence[Json] = failures["groups"]
+    if not groups:
+        return
+    width = max(24, *(len(group["key"]) for group in groups[:GROUPS_SHOWN]))
+    head = f"{'failures':>9} {'jobs':>6} {'lost h':>10} {'share':>8} {'together':>9}"
+    yield f"{'By ' + failures['group_by']:<{width}} {head}"
+    for group in groups[:GROUPS_SHOWN]:
+        hours = f"{group['lost_accelerator_s'] / HOUR_S:,.1f}"
+        shares = f"{_percent(group['lost_ratio']):>8} {_percent(group['cumulative_ratio']):>9}"
+        counts = f"{group['count']:>9,} {group['jobs']:>6,}"
+        yield f"{group['key'] or '(unknown)':<{width}} {counts} {hours:>10} {shares}"
+    if len(groups) > GROUPS_SHOWN:
+        yield f"... and {len(groups) - GROUPS_SHOWN:,} smaller ones"
+
+
+def _percent(ratio: float | None) -> str:
+    """A share in percent.
+
+    >>> _percent(0.1234), _percent(None)
+    ('12.3 %', '-')
+    """
+    return "-" if ratio is None else f"{100 * ratio:.1f} %"
+
+
+def _nodes(nodes: Sequence[Json]) -> Iterator[str]:
+    suspects = [node for node in nodes if node["suspect"]]
+    if suspects:
+        yield "Suspect nodes"
+    for node in suspects[:NODES_SHOWN]:
+        classes = ", ".join(f"{name} {count}" for name, count in node["classes"].items())
+        seen = f"{node['counted']} in {node['node_hours']:,.0f} h of use"
+        usual = f"{node['expected']:.2f} to be expected ({_chance(node['probability'])})"
+        yield f"  {node['node']}: {seen}, {usual}: {classes}"
+
+
+def _chance(probability: float) -> str:
+    """How probable by chance, in words.
+
+    >>> _chance(0.0042), _chance(1e-12)
+    ('probability 0.0042', 'probability below 0.000001')
+    """
+    if probability < SMALLEST_SHOWN:
+        return "probability below 0.000001"
+    return f"probability {probability:.2g}"
+
+
+def _outbreaks(outbreaks: Sequence[Json]) -> Iterator[str]:
+    if outbreaks:
+        yield "Failures that struck many"
+    for each in outbreaks:
+        until = "and goes on" if each["until"] is None else f"for {duration(each['until'] - each['since'])}"
+        owners = f" of {len(each['owners'])} teams" if each["owners"] else ""
+        usual = "never before" if each["factor"] is None else f"{each['factor']:,.0f} times the usual rate"
+        when = f"since {_moment(each['since'])} {until}"
+        struck = f"{each['jobs']} jobs{owners}, {usual} ({_chance(each['probability'])})"
+        yield f"  {each['failure_class']} {when}: {struck}"
+
+
+def _components(components: Sequence[Json]) -> Iterator[str]:
+    if components:
+        yield "Slower in new runs"
+    for each in components:
+        family = each["family"] or "all families"
+        before, after = (_amount(each[name], each["unit"]) for name in ("before", "after"))
+        yield (
+            f"  {each['figure']} of {family} since {_moment(each['since'])}: {before} before, {after} since "
+            f"({each['factor']:.1f} times; {each['jobs_after']} jobs against {each['jobs_before']}, "
+            f"{_chance(each['probability'])})"
+        )
+        for change in each["changed"]:
+            values = f"{_values(change['before'])} before, {_values(change['after'])} since"
+            yield f"    beside it {change['what']}: {values}"
+
+
+def _amount(value: float, unit: str) -> str:
+    """A figure with its unit.
+
+    >>> _amount(0.034, "ratio"), _amount(75.0, "s")
+    ('3.4 % of the loop', '1 m 15.0 s')
+    """
+    return f"{100 * value:.1f} % of the loop" if unit == "ratio" else duration(value)
+
+
+def _values(values: Sequence[str]) -> str:
+    return ", ".join(values) or "nothing"
+
+
+def _moment(unix_s: float) -> str:
+    """A moment in UTC.
+
+    >>> _moment(1764000000.0)
+    '2025-11-24 16:00 UTC'
+    """
+    return datetime.fromtimestamp(unix_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
