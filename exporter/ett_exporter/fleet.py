@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ett_core.accounting.account import ett_percent
+from ett_core.accounting import FailureAccount
+from ett_core.accounting.account import NS, ett_percent
 from ett_core.components import COMPONENTS, RECOVER_QUEUE, area_seconds, group_seconds
 from ett_exporter.answer_types import FleetGroup, Quantiles
+from ett_exporter.fleet_totals import FleetTotals, Kind, Part, Total
 from ett_exporter.live import JobView
+from ett_exporter.queries import FleetQuery
 
 HOUR_S = 3600.0
 
@@ -31,10 +34,6 @@ class Window(msgspec.Struct, frozen=True):
 
     begin: float
     end: float
-
-    def holds(self, moment: float) -> bool:
-        """Whether a moment lies in it."""
-        return self.begin <= moment < self.end
 
 
 class Weight(msgspec.Struct, frozen=True):
@@ -75,23 +74,37 @@ def by_group(shares: Sequence[Share], name: str) -> dict[str, list[Share]]:
 
 def fleet_group(key: str, shares: Sequence[Share], window: Window, weight: Weight) -> FleetGroup:
     """The time of some jobs together."""
-    totals = weighted_sum(shares, weight)
-    percent = ett_percent(totals)
-    failures = [failure for share in shares for failure in share.view.account.failures]
     accounts = [share.view.account for share in shares]
-    starts = [a.tts_s for a in accounts if a.tts_s is not None and window.holds(a.start + a.tts_s)]
-    recoveries = [f.ttr_s for f in failures if f.ttr_s is not None and window.holds(f.time + f.ttr_s)]
+    starts = [(a.start + a.tts_s, a.tts_s) for a in accounts if a.tts_s is not None]
+    failures = [failure for account in accounts for failure in account.failures]
+    return group_of(key, len(shares), weighted_sum(shares, weight), Moments(window, starts, failures))
+
+
+class Moments(msgspec.Struct, frozen=True):
+    """What began and failed, of which that in the window counts."""
+
+    window: Window
+    starts: Sequence[tuple[float, float]]
+    failures: Sequence[FailureAccount]
+
+
+def group_of(key: str, jobs: int, totals: Mapping[str, float], moments: Moments) -> FleetGroup:
+    """A group from its amounts by component."""
+    percent = ett_percent(totals)
+    begin, end = moments.window.begin, moments.window.end
+    failures = moments.failures
+    ttr_s = [(f.time + f.ttr_s, f.ttr_s) for f in failures if f.ttr_s is not None]
     return FleetGroup(
         key=key,
-        jobs=len(shares),
+        jobs=jobs,
         total=math.fsum(totals.values()),
         effective_ratio=None if percent is None else percent / 100,
         components=totals,
         groups=group_seconds(totals),
         areas={area: s for area, s in area_seconds(totals).items() if s},
-        failures=sum(window.holds(failure.time) for failure in failures),
-        tts=quantiles(starts),
-        ttr=quantiles(recoveries),
+        failures=sum(begin <= failure.time < end for failure in failures),
+        tts=quantiles(took_s for at, took_s in moments.starts if begin <= at < end),
+        ttr=quantiles(took_s for at, took_s in ttr_s if begin <= at < end),
     )
 
 
@@ -103,9 +116,69 @@ def weighted_sum(shares: Iterable[Share], weight: Weight) -> dict[str, float]:
         factor = of(share.view)
         for name, seconds in share.components.items():
             totals[name] += factor * seconds
-    if weight.is_held:
-        del totals[RECOVER_QUEUE]
-    return {name: amount for name, amount in totals.items() if amount}
+    return _shown(totals, weight)
+
+
+def groups_of_totals(
+    totals: FleetTotals, query: FleetQuery, window: Window, prices: Mapping[str, float]
+) -> tuple[FleetGroup, list[FleetGroup]]:
+    """All jobs that a query means, and its groups, from running totals."""
+    weight = weight_of(query.weight, prices)
+    is_meant = query.kinds()
+    everything = _Sum()
+    groups: dict[str, _Sum] = {}
+    for kind, total in totals.by_kind():
+        if is_meant(kind):
+            amounts = _amounts(kind, total, query.weight, prices)
+            everything.add(total.jobs, amounts)
+            if query.group_by:
+                groups.setdefault(getattr(kind, query.group_by), _Sum()).add(total.jobs, amounts)
+    for part in totals.parts():
+        if (part.start or part.failures) and is_meant(part.kind):
+            everything.note(part)
+            if query.group_by and (group := groups.get(getattr(part.kind, query.group_by))):
+                group.note(part)
+    return (
+        everything.group("", window, weight),
+        [total.group(key, window, weight) for key, total in sorted(groups.items())],
+    )
+
+
+class _Sum:
+    """The jobs of a group, being added up."""
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.amounts = dict.fromkeys(COMPONENTS, 0.0)
+        self.starts: list[tuple[float, float]] = []
+        self.failures: list[FailureAccount] = []
+
+    def add(self, jobs: int, amounts: Mapping[str, float]) -> None:
+        self.jobs += jobs
+        for name, amount in amounts.items():
+            self.amounts[name] += amount
+
+    def note(self, part: Part) -> None:
+        if part.start is not None:
+            self.starts.append(part.start)
+        self.failures += part.failures
+
+    def group(self, key: str, window: Window, weight: Weight) -> FleetGroup:
+        shown = _shown(self.amounts, weight)
+        return group_of(key, self.jobs, shown, Moments(window, self.starts, self.failures))
+
+
+def _amounts(kind: Kind, total: Total, weight: str, prices: Mapping[str, float]) -> dict[str, float]:
+    """What the jobs of a kind weigh, by component."""
+    if weight == "job":
+        return {name: amount / NS for name, amount in total.wall_ns.items()}
+    factor = 1.0 if weight == "accelerator" else prices.get(kind.accelerator_type, 0.0) / HOUR_S
+    return {name: factor * amount / NS for name, amount in total.held_ns.items()}
+
+
+def _shown(amounts: Mapping[str, float], weight: Weight) -> dict[str, float]:
+    left_out = RECOVER_QUEUE if weight.is_held else None
+    return {name: amount for name, amount in amounts.items() if amount and name != left_out}
 
 
 def quantiles(durations: Iterable[float]) -> Quantiles:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
 from ett_core.fleet.rows import Failure
+from ett_exporter.fleet_totals import Kind
 from ett_exporter.live import JobView
 
 HOUR_S = 3600.0
@@ -66,6 +67,12 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def states(self) -> frozenset[str]:
         """The states asked for; empty for all."""
         return _words(self.state)
+
+    def kinds(self) -> Callable[[Kind], bool]:
+        """Whether jobs of a kind are meant, `text` aside."""
+        names = ("state", "cluster", "team", "model", "scheduler")
+        wanted = [(name, words) for name in names if (words := _words(getattr(self, name)))]
+        return lambda kind: all(getattr(kind, name) in words for name, words in wanted)
 
     def chosen(self, views: Iterable[JobView]) -> list[JobView]:
         """Those of the jobs that are meant."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from operator import itemgetter
@@ -15,6 +16,7 @@ from ett_exporter.answer_types import (
     Changes,
     Checkpoints,
     Fleet,
+    FleetGroup,
     Health,
     Job,
     JobCaches,
@@ -34,7 +36,8 @@ from ett_exporter.answers import (
     ranks_answer,
     timeline_answer,
 )
-from ett_exporter.fleet import Share, Window, by_group, fleet_group, weight_of
+from ett_exporter.fleet import Share, Window, by_group, fleet_group, groups_of_totals, weight_of
+from ett_exporter.fleet_totals import FleetTotals
 from ett_exporter.live import WINDOWS_S, JobPage, JobView
 from ett_exporter.pages import page_of
 from ett_exporter.queries import (
@@ -68,6 +71,8 @@ class Reads:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._started_at = service.clock()
+        self._totals = {window: FleetTotals(window) for window in WINDOWS_S}
+        self._totals_lock = threading.Lock()
 
     def jobs(self, query: JobsQuery) -> Jobs:
         """Jobs in rows."""
@@ -128,18 +133,15 @@ class Reads:
         if query.weight == "cost" and not prices:
             raise QueryError("weight: no prices of accelerators are set here (--price)")
         now = self._service.clock()
-        window, shares = self._shares(query, now)
-        weight = weight_of(query.weight, prices)
-        groups = by_group(shares, query.group_by) if query.group_by else {}
-        of_groups = [fleet_group(key, group, window, weight) for key, group in groups.items()]
+        window, whole, groups = self._fleet(query, now)
         return Fleet(
             as_of=now,
             begin=window.begin,
             end=window.end,
             weight=query.weight,
             group_by=query.group_by,
-            all=fleet_group("", shares, window, weight),
-            fleet=of_groups,
+            all=whole,
+            fleet=groups,
         )
 
     def changes(self, query: ChangesQuery) -> Changes:
@@ -182,18 +184,35 @@ class Reads:
             raise UnknownJobError(f"no job {job_id[:128]!r} is known here{self._service.whereabouts(job_id)}")
         return page
 
-    def _shares(self, query: FleetQuery, now: float) -> tuple[Window, Sequence[Share]]:
-        """The window of a query, and the seconds of each job in it."""
-        views = self._views(query, QUICKLY_S)
+    def _fleet(self, query: FleetQuery, now: float) -> tuple[Window, FleetGroup, list[FleetGroup]]:
+        """The window of a query, all of its jobs together, and their groups."""
+        if query.text or query.begin is not None or query.end is not None:
+            return self._fleet_job_by_job(query, now)
+        window = Window(now - WINDOWS_S[query.window], now)
+        views = self._service.renewed_views(now, QUICKLY_S)
+        totals = self._totals[query.window]
+        with self._totals_lock:
+            totals.update(views)
+            return window, *groups_of_totals(totals, query, window, self._service.settings.prices)
+
+    def _fleet_job_by_job(self, query: FleetQuery, now: float) -> tuple[Window, FleetGroup, list[FleetGroup]]:
+        views = self._views(query)
         if query.begin is None and query.end is None:
             window = Window(now - WINDOWS_S[query.window], now)
-            shares = [Share(view, view.windows[query.window]) for view in views]
+            found = [Share(view, view.windows[query.window]) for view in views]
         else:
             first = min((view.account.start for view in views), default=now)
             begin = first if query.begin is None else query.begin
             window = Window(begin, now if query.end is None else query.end)
-            shares = [Share(view, self._between(view, window, now)) for view in views]
-        return window, [share for share in shares if share.components]
+            found = [Share(view, self._between(view, window, now)) for view in views]
+        shares = [share for share in found if share.components]
+        weight = weight_of(query.weight, self._service.settings.prices)
+        groups = by_group(shares, query.group_by) if query.group_by else {}
+        return (
+            window,
+            fleet_group("", shares, window, weight),
+            [fleet_group(key, group, window, weight) for key, group in groups.items()],
+        )
 
     def _between(self, view: JobView, window: Window, now: float) -> Mapping[str, float]:
         """The seconds of a job between two moments."""

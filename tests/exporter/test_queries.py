@@ -198,6 +198,32 @@ def test_accelerators_and_money_weigh_held_time(api):
     )
 
 
+def test_running_totals_are_those_of_the_jobs_one_by_one(api, story):
+    """A window asked for again and again, while jobs come and change, equals the sum job by job."""
+    for step in range(4):
+        for body in story(f"more/{step}", BEGIN - 100 * step, ended=step % 2 == 0).bodies().values():
+            api.service.ingest(body)
+        for weight in ("job", "accelerator", "cost"):
+            for group_by in ("cluster", "state", "accelerator_type"):
+                query = {"window": "1h", "weight": weight, "group_by": group_by}
+                running = api.get("/api/v1/fleet", **query)
+                for one, other in zip(
+                    [running["all"], *running["fleet"]],
+                    [(found := api.get("/api/v1/fleet", **query, text="a"))["all"], *found["fleet"]],
+                    strict=True,
+                ):
+                    assert one == approximately(other)
+
+
+def approximately(group):
+    """A group whose numbers may differ by what adding floats in another order makes of them."""
+    return {
+        name: pytest.approx(value, rel=1e-9, abs=1e-6) if isinstance(value, (float, dict)) else value
+        for name, value in group.items()
+        if name not in ("tts", "ttr")
+    } | {"tts": group["tts"], "ttr": group["ttr"]}
+
+
 def test_a_span_of_the_fleet_is_exact(api):
     """Between two moments each job counts with its exact seconds there."""
     begin, end = BEGIN + 30, BEGIN + 60
