@@ -1,7 +1,7 @@
 """Reading logs of jobs from files, directories and standard input; the only I/O of `ett diagnose`.
 
 Plain files are read whole up to a limit, of larger ones the beginning and the end; a directory
-gives its files at any depth, each with the rank that its name tells.
+gives its files at any depth, each with the rank that its name tells; journals give their words.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+
+from ett_cli.told import as_log, is_journal
 
 STDIN = "-"
 READ_LIMIT = 64 * 1024 * 1024
@@ -97,7 +99,15 @@ def _read_file(path: Path, name: str) -> Log | Unread:
     except (OSError, EOFError) as error:
         return Unread(name, getattr(error, "strerror", None) or str(error))
     midnight = date.replace(hour=0, minute=0, second=0, microsecond=0)
+    if is_journal(data):
+        data = as_log(data, has_output=_has_output(path))
     return Log(name, data, rank_of(name), midnight)
+
+
+def _has_output(journal: Path) -> bool:
+    """Whether the output that `ett run` keeps beside its journal is there to be read itself."""
+    writer = journal.name.partition("-")[0]
+    return journal.with_name(f"{writer}.stderr.log").exists()
 
 
 def _both_ends(path: Path) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 
 from ett_cli.logs import Log, Unread, read_logs
 from ett_cli.main import main
+from ett_core.events import AttemptStart, Evidence, Failure, encode
 
 OOM = "2026-11-29 10:00:00 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 WAIT = "2026-11-29 10:10:00 [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1) ran\n"
@@ -90,3 +91,36 @@ def test_garbage_is_no_failure(tmp_path, capsys):
     path.write_bytes(os.urandom(200_000))
     assert main(["diagnose", str(path)]) == 0
     assert "Cause" in (text := capsys.readouterr().out) or "No failure" in text
+
+
+LAUNCHER = {"job_id": "j", "writer": "bb", "attempt": 0, "rank": -1, "node": "n"}
+RANK = {**LAUNCHER, "writer": "aa", "rank": 1}
+CLOSED = "[rank0]: RuntimeError: Connection closed by peer"
+LOST = "NVRM: Xid (PCI:0000:c1:00): 79, GPU has fallen off the bus."
+
+
+def test_the_directory_of_a_run_is_read_as_what_was_said_there(tmp_path, capsys):
+    """Ranks that left no log speak from their journals, in the order of time; output counts once."""
+    journals = {
+        "aa-7.jsonl": [
+            AttemptStart(**RANK, seq=0, time=1795946000.0),
+            Failure(**RANK, seq=1, time=1795946400.0, message="ValueError: bad batch"),
+        ],
+        "bb-6.jsonl": [
+            AttemptStart(**LAUNCHER, seq=0, time=1795946000.0),
+            Evidence(**LAUNCHER, seq=1, time=1795946401.0, source="stderr", text=CLOSED),
+            Evidence(**LAUNCHER, seq=2, time=1795946402.0, source="kernel", text=LOST),
+        ],
+    }
+    for name, told in journals.items():
+        (tmp_path / name).write_bytes(b"\n".join([*map(encode, told), b'{"kind":"fai']))
+    assert main(["diagnose", "--json", str(tmp_path)]) == 0
+    assert [line["text"] for line in json.loads(capsys.readouterr().out)["evidence"]] == [
+        "2026-11-29 10:00:00.000000 [rank1]: ValueError: bad batch",
+        f"2026-11-29 10:00:01.000000 {CLOSED}",
+        f"2026-11-29 10:00:02.000000 {LOST}",
+    ]
+    (tmp_path / "bb.stderr.log").write_text(f"{CLOSED}\n")
+    assert main(["diagnose", "--json", str(tmp_path)]) == 0
+    texts = [line["text"] for line in json.loads(capsys.readouterr().out)["evidence"]]
+    assert [text for text in texts if CLOSED in text] == [CLOSED]
