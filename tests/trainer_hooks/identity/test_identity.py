@@ -17,7 +17,7 @@ from ett_core.events import AttemptStart, decode, encode
 from ett_trainer_hooks.auto import SITE
 from ett_trainer_hooks.identity import identity_from_env, is_first_node, label_variable, sanitised_job_id
 from ett_trainer_hooks.identity.kubernetes import with_podinfo
-from ett_trainer_hooks.identity.who import attempt_number, job_id_from_env
+from ett_trainer_hooks.identity.who import job_id_from_env
 from ett_trainer_hooks.procfs import process_started_at, start_ticks
 
 GONE = 9_000_000
@@ -52,7 +52,7 @@ def test_rank_0_is_a_rank_and_no_rank_at_all_is_rank_0():
 )
 def test_attempts_grow_across_every_kind_of_restart(environ, attempt):
     """Scheduler restarts weigh a thousand; a base that is given replaces them."""
-    assert attempt_number(environ) == attempt
+    assert identity_from_env({"ETT_JOB_ID": "j", **environ}).attempt == attempt
 
 
 def test_labels_hardware_and_allocation_come_from_the_environment():

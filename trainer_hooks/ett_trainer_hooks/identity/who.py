@@ -95,22 +95,16 @@ def new_writer() -> str:
     return secrets.token_hex(8)
 
 
-def attempt_number(environ: Mapping[str, str]) -> int:
-    """Which start of the job this is; it grows across every kind of restart.
+def _attempt(values: Values, starts: int) -> int:
+    """Which start of the job this is: scheduler restarts in thousands, and elastic ones.
 
-    Raises:
-        ValueError: `ETT_ATTEMPT` is no number.
+    It grows across every kind of restart; `starts` also counts those that other nodes caused.
 
-    >>> attempt_number({"SLURM_RESTART_COUNT": "2", "TORCHELASTIC_RESTART_COUNT": "1"})
+    >>> _attempt(Values({"SLURM_RESTART_COUNT": "2", "TORCHELASTIC_RESTART_COUNT": "1"}), 0)
     2001
-    >>> attempt_number({"ETT_ATTEMPT": "7", "SLURM_RESTART_COUNT": "2"})
+    >>> _attempt(Values({"ETT_ATTEMPT": "7", "SLURM_RESTART_COUNT": "2"}), 0)
     7
     """
-    return _attempt(Values(environ), 0)
-
-
-def _attempt(values: Values, starts: int) -> int:
-    """Scheduler restarts in thousands and elastic ones; `starts` also counts those of other nodes."""
     elastic = values.number("TORCHELASTIC_RESTART_COUNT") or 0
     return placement.attempt_base(values) + max(elastic, starts)
 

@@ -52,11 +52,6 @@ class KernelLog:
         except OSError:
             self.close()
 
-    @property
-    def is_readable(self) -> bool:
-        """The log may be read here."""
-        return self._fd is not None
-
     def look(self) -> list[KernelRecord]:
         """The lines since the last look that may explain a failure."""
         found: list[KernelRecord] = []

@@ -30,15 +30,6 @@ class Tail:
         self._offset += len(data)
         return data
 
-    def skip(self, keep: int) -> int:
-        """Go on to where at most `keep` bytes are left to read; how many were passed over."""
-        try:
-            passed = self._path.stat().st_size - keep - self._offset
-        except FileNotFoundError:
-            return 0
-        self._offset += max(passed, 0)
-        return max(passed, 0)
-
 
 class OpenTail:
     """Reads what was appended to a file since the last call, also after its name was removed.

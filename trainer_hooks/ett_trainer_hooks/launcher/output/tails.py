@@ -84,10 +84,6 @@ class Tails:
         self._sizes.pop(rank, None)
         return "\n".join(self._lines.pop(rank, ()))
 
-    def speakers(self) -> list[int]:
-        """The ranks of which there is anything."""
-        return [rank for rank in self._lines if rank is not None]
-
 
 class Findings:
     r"""Picks the lines that may explain a failure; those of one traceback stay together.
