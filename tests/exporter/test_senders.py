@@ -5,10 +5,13 @@ from __future__ import annotations
 import concurrent.futures
 import gzip
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -50,6 +53,25 @@ def test_the_shipper_sends_its_token(exporters, story, tmp_path):
     assert poster(running.url, token=token_source(environ={}))(body, time.time()).status == 401
     assert running.http.get("/healthz").status_code == 200
     assert running.http.get("/metrics").status_code == 401
+
+
+def test_a_launched_job_ships_with_its_token(exporters, tmp_path, eventually):
+    """`ett run --token-file` delivers to an exporter that wants one; the token is in none of its files."""
+    token = new_token()
+    tokens, mine = tmp_path / "tokens", tmp_path / "mine"
+    tokens.write_text(line_of(token, grant("t", ["ingest", "read"])))
+    mine.write_text(token)
+    running = exporters("--database", str(tmp_path / "ett.sqlite"), "--tokens", str(tokens))
+    words = ["--job-id", "launched", "--exporter", running.url, "--token-file", str(mine)]
+    journals = tmp_path / "journals"
+    ett = Path(sys.executable).with_name("ett")
+    command = [ett, "run", *words, "--journal-dir", journals, "--no-auto", "--", sys.executable, "-c", "pass"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    reading = {"Authorization": f"Bearer {token}"}
+    eventually(lambda: running.http.get("/api/v1/jobs/launched", headers=reading).status_code == 200)
+    written = [path.read_text(errors="replace") for path in journals.rglob("*") if path.is_file()]
+    assert written
+    assert not [text for text in [*written, done.stdout, done.stderr] if token in text]
 
 
 def test_an_exporter_with_tokens_listens_for_others(exporters, tmp_path):
