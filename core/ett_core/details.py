@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 
 from ett_core.causes import cause_of_event
 from ett_core.checkpoint_log import CheckpointLog, CheckpointLogState
+from ett_core.clocks import Clocks, canonical, corrected
 from ett_core.events import (
     AnyEvent,
     AttemptStart,
@@ -25,6 +26,7 @@ from ett_core.events import (
     Checkpoint,
     CheckpointDurable,
     CheckpointFailed,
+    Clock,
     Compile,
     Counters,
     Evidence,
@@ -53,7 +55,7 @@ REPORTS_KEPT = 65_536
 LARGEST_VALUE = 1e15
 """No single value adds more than this, so that no line can spoil a sum with infinity."""
 
-MAGIC = b"ettmore\x03"
+MAGIC = b"ettmore\x04"
 
 Moment: TypeAlias = tuple[int, float, str, int]
 
@@ -103,6 +105,8 @@ class Start(msgspec.Struct, frozen=True, gc=False):
 class DetailsState(NamedTuple):
     """A `JobDetails` as a value."""
 
+    clocks: list[Clock]
+    is_stale: bool
     checkpoints: CheckpointLogState
     nodes: dict[int, str]
     compile_s: dict[str, float]
@@ -126,6 +130,9 @@ class JobDetails:
     """The fold: `add` events, then read the properties."""
 
     def __init__(self) -> None:
+        self._clocks = Clocks()
+        self.is_stale = False
+        """Whether a clock was found to be off, which may concern earlier events: see `of_events`."""
         self.checkpoints = CheckpointLog()
         self.nodes: dict[int, str] = {}
         """Node of each rank, by its latest event that names one."""
@@ -150,12 +157,25 @@ class JobDetails:
     def add(self, events: Iterable[AnyEvent]) -> None:
         """Take in events, in any order, each once."""
         for event in events:
-            self._note_node(event)
-            self._take(event)
+            told = corrected(event, self._clocks.offset_s(event.writer)) if self._clocks.differ else event
+            self._note_node(told)
+            self._take(told)
+
+    @classmethod
+    def of_events(cls, events: Iterable[AnyEvent]) -> JobDetails:
+        """The details of a whole history, repeats and different events under one key allowed."""
+        known = canonical(events)
+        details = cls()
+        details.add(event for event in known if isinstance(event, Clock))
+        details.is_stale = False
+        details.add(event for event in known if not isinstance(event, Clock))
+        return details
 
     def state(self) -> DetailsState:
         """The details as a value."""
         return DetailsState(
+            self._clocks.latest,
+            self.is_stale,
             self.checkpoints.state(),
             dict(self.nodes),
             dict(self.compile_s),
@@ -179,6 +199,9 @@ class JobDetails:
     def of_state(cls, state: DetailsState) -> JobDetails:
         """The details that gave `state`."""
         details = cls()
+        for clock in state.clocks:
+            details._clocks.add(clock)
+        details.is_stale = state.is_stale
         details.checkpoints = CheckpointLog.of_state(state.checkpoints)
         details.nodes, details.compile_s = dict(state.nodes), dict(state.compile_s)
         details._remote_compiles = state.remote_compiles
@@ -316,6 +339,8 @@ class JobDetails:
                     _keep_later(self._counters, (event.writer, name), event)
             case Compile():
                 self._take_compile(event)
+            case Clock():
+                self.is_stale = self._clocks.add(event) or self.is_stale
             case Evidence() | Failure():
                 self._take_evidence(event)
             case _:

@@ -368,6 +368,8 @@ class LiveJob:
         account = self._account(now)
         if account is None:
             return None
+        if self._details.is_stale:
+            self._details = JobDetails.of_events(self._past.events())
         windows = self._windows(account)
         diagnoses = [self._diagnosis(failure) for failure in account.failures]
         self._counts = counts_of(account, diagnoses, self._counts)

@@ -71,6 +71,15 @@ def test_a_wrong_clock_is_recorded_once_and_corrected(service, story):
     right, wrong = (opened.page(name, NOW).view.account for name in ("right", "wrong"))
     assert wrong.components == pytest.approx(right.components, abs=0.2)
     assert wrong.start == pytest.approx(right.start, abs=0.2)
+    before, after = (opened.page(name, NOW) for name in ("right", "wrong"))
+    assert [c.time for c in after.checkpoints] == pytest.approx([c.time for c in before.checkpoints], abs=0.2)
+    assert after.evidence.keys() == before.evidence.keys()
+    for attempt, lines in before.evidence.items():
+        corrected = [line.time for line in after.evidence[attempt]]
+        assert corrected == pytest.approx([line.time for line in lines], abs=0.2)
+    assert after.view.details.last_durable.time == pytest.approx(
+        before.view.details.last_durable.time, abs=0.2
+    )
 
 
 @pytest.mark.parametrize("offset_s", [1.9, -1.9, None])

@@ -17,10 +17,10 @@ from ett_core.accounting.lane import Lane, LaneState
 from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
 from ett_core.accounting.report import Chain, account_of
 from ett_core.accounting.settings import Settings
-from ett_core.events import AnyEvent, Clock, JobEnd, encode
+from ett_core.clocks import CLOCK_TOLERANCE_S, canonical, order_of
+from ett_core.events import AnyEvent, Clock, JobEnd
 from ett_core.sequences import WriterSequences
 
-CLOCK_TOLERANCE_S = 2.0
 REST_EVERY = 256
 """Events after which the fold looks for attempts to which nothing comes any more."""
 DEFAULTS = Settings()
@@ -169,7 +169,7 @@ class JobFold:
             self._job_ends.append(JobEnded(*place, event.status))
         elif isinstance(event, Clock):
             before = self._clocks.get(event.of_writer)
-            if before is None or _order(before) < _order(event):
+            if before is None or order_of(before) < order_of(event):
                 self._clocks[event.of_writer] = event
                 self._correct(event)
 
@@ -261,22 +261,3 @@ class JobFold:
         """
         chain = self._chain(now)
         return {} if chain is None else in_seconds(chain.window(nanoseconds(begin), nanoseconds(end)))
-
-
-def canonical(events: Iterable[AnyEvent]) -> list[AnyEvent]:
-    """One event a key: of different ones the earliest, then the one with the smallest text."""
-    chosen: dict[tuple[str, int], AnyEvent] = {}
-    for event in events:
-        key = (event.writer, event.seq)
-        other = chosen.get(key)
-        if other is None or (other != event and _preference(event) < _preference(other)):
-            chosen[key] = event
-    return list(chosen.values())
-
-
-def _preference(event: AnyEvent) -> tuple[float, bytes]:
-    return (event.time, encode(event))
-
-
-def _order(event: AnyEvent) -> tuple[float, int, int, str, int]:
-    return (event.time, event.attempt, event.rank, event.writer, event.seq)
