@@ -119,7 +119,7 @@ class Exposition:
         """The texts of an answer in their order, and where `packed` the same as pieces of a gzip stream."""
         of_jobs = self._chunks.refresh()
         others, count = JobText(), JobText()
-        others.update([*fleet_samples(self._ledger, self._shown.values()), *self._own_samples()])
+        others.update([*fleet_samples(self._ledger, self._shown), *self._own_samples()])
         count.update([Sample("ett_exporter_series", (), self._chunks.series + others.series)])
         texts: list[bytes] = []
         pieces: list[bytes] = []

@@ -6,24 +6,23 @@ weighs each second by the accelerators of its job; queueing after a failure weig
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ett_core.accounting.account import seconds
 from ett_core.components import COMPONENTS, TRAINING
 from ett_core.growing import Histogram
-from ett_exporter.job_series import clip, ratio
-from ett_exporter.ledger import Ledger, WindowKey, cluster_of
-from ett_exporter.live import WINDOWS_S, JobView
+from ett_exporter.job_series import ratio
+from ett_exporter.ledger import Ledger, WindowKey
+from ett_exporter.live import WINDOWS_S
 from ett_exporter.text import Sample, Samples, histogram
 
 _PLACE = {component: place for place, component in enumerate(COMPONENTS)}
 
 
-def fleet_samples(ledger: Ledger, shown: Iterable[JobView]) -> Samples:
+def fleet_samples(ledger: Ledger, shown: Iterable[str]) -> Samples:
     """Samples over all jobs in the ledger; jobs by state only of those `shown` on /metrics."""
-    for (state, cluster, team), count in sorted(Counter(map(_state_of, shown)).items()):
-        yield Sample("ett_fleet_jobs", (state, cluster, team), count)
+    for state, count in sorted(ledger.states(shown).items()):
+        yield Sample("ett_fleet_jobs", state, count)
     yield from _windows(ledger)
     yield from _final(ledger)
     yield from _failures(ledger)
@@ -77,7 +76,3 @@ def _histograms(family: str, histograms: Mapping[str, Histogram]) -> Samples:
     for cluster in sorted(histograms):
         found = histograms[cluster]
         yield from histogram(family, (cluster,), found.bounds, found.cumulative(), found.total_s)
-
-
-def _state_of(view: JobView) -> tuple[str, str, str]:
-    return (view.account.state, cluster_of(view), clip(view.label("team")))

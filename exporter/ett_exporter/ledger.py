@@ -57,10 +57,19 @@ class NodeKey(NamedTuple):
     failure_class: str
 
 
+class StateKey(NamedTuple):
+    """What jobs are counted by."""
+
+    state: str
+    cluster: str
+    team: str
+
+
 class Contribution(msgspec.Struct, frozen=True):
     """What one view adds."""
 
     view: JobView
+    state: StateKey
     wall: Mapping[WindowKey, int]
     held: Mapping[WindowKey, int]
     final: Mapping[FinalKey, int]
@@ -104,6 +113,10 @@ class Ledger:
         self.nodes.change(before.nodes if before else {}, now.nodes)
         self._observe(before, now)
 
+    def states(self, job_ids: Iterable[str]) -> Counter[StateKey]:
+        """How many of these jobs, all of them here, are in which state."""
+        return Counter([self._of_job[job_id].state for job_id in job_ids])
+
     def keep(self, job_ids: Container[str]) -> None:
         """Let go of all other jobs; what they counted stays counted."""
         for job_id in [known for known in self._of_job if known not in job_ids]:
@@ -138,6 +151,7 @@ def contribution(view: JobView, before: Contribution | None = None) -> Contribut
     recovered = frozenset(f.attempt for f in view.account.failures if f.ttr_s is not None)
     return Contribution(
         view=view,
+        state=StateKey(view.account.state, cluster, team),
         wall=wall,
         held={key: weight * amount for key, amount in wall.items() if key.component != RECOVER_QUEUE},
         final={

@@ -98,7 +98,9 @@ def samples_of(running, now):
     views = running.views(now)
     for view in views:
         ledger.put(view)
-    return {(s.name, *s.labels): s.value for s in fleet_samples(ledger, views)}
+    return {
+        (s.name, *s.labels): s.value for s in fleet_samples(ledger, [view.account.job_id for view in views])
+    }
 
 
 def test_failures_and_their_cost_by_cause(service, story):

@@ -138,6 +138,25 @@ def test_an_ended_job_is_let_go_of_and_comes_back_when_it_is_asked_for(service, 
     assert job.view(NOW + 3 * day).account == again.account
 
 
+def test_silence_alone_changes_the_state_and_what_is_unsaved(service, story):
+    """With no new event a job trains, stalls, is lost and in the end has failed, each with its age."""
+    opened = service()
+    send(opened, story("a", ended=False))
+    spoke = opened.view("a", NOW).account.last_event_at
+    progress = opened.view("a", NOW).account.last_progress_at
+    found = {}
+    for silent_s in (50, 70, 599, 601, 6 * 3600 + 1):
+        account = opened.view("a", spoke + silent_s).account
+        found[silent_s] = (account.state, account.state_since)
+        assert sum(account.components.values()) == pytest.approx(account.wall_s)
+    assert found[50][0] == "training"
+    assert found[70] == found[599] == ("stalled", progress)
+    assert found[601] == ("lost", spoke)
+    assert found[6 * 3600 + 1][0] == "failed"
+    trained, silent = (opened.view("a", spoke + at).account.unsaved_exposure_s for at in (10, 50))
+    assert silent == pytest.approx(trained + 40)
+
+
 def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
     """Fleet component seconds are the sum over jobs of their held seconds times accelerators."""
     opened = service()
@@ -147,7 +166,7 @@ def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
     ledger = Ledger()
     for view in views:
         ledger.put(view)
-    samples = list(fleet_samples(ledger, views))
+    samples = list(fleet_samples(ledger, [view.account.job_id for view in views]))
     held = {
         s.labels[2]: s.value
         for s in samples
