@@ -14,7 +14,6 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from ett_core.accounting import FailureAccount, JobAccount, JobFold
-from ett_core.causes import cause_of
 from ett_core.components import area_seconds
 from ett_core.details import EvidenceLine, JobDetails
 from ett_core.events import (
@@ -29,6 +28,7 @@ from ett_core.events import (
     Progress,
 )
 from ett_core.failures import Diagnosis, diagnose
+from ett_core.fleet.endings import cause_words, state_of
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure as Failed
 from ett_core.fleet.rows import rows_of
@@ -62,6 +62,7 @@ class Recorded:
         diagnoses = [diagnose(failure, self._evidence_of(failure)) for failure in account.failures]
         return {
             **_account(account),
+            "state": state_of(account, diagnoses),
             "infra_failures": infra_failures(diagnoses),
             "failure_list": self._failures(account, diagnoses),
             **self._extras(),
@@ -146,7 +147,7 @@ def _failure(
         "retry": row.retry,
         "recurrence": asdict(row.recurrence),
         "losses": asdict(row.losses),
-        "cause": cause_of(failure),
+        "cause": cause_words(failure, diagnosis),
         "diagnosis": to_builtins(diagnosis),
         "evidence": lines,
     }

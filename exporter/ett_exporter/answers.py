@@ -11,10 +11,10 @@ import msgspec
 
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import seconds
-from ett_core.causes import cause_of
 from ett_core.components import RECOMPILE, area_seconds
 from ett_core.details import CacheTotals, EvidenceLine
 from ett_core.failures import Diagnosis
+from ett_core.fleet.endings import cause_words
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure
 from ett_core.interference import as_object
@@ -248,7 +248,7 @@ def _failure(
         retry=row.retry,
         recurrence=row.recurrence,
         losses=row.losses,
-        cause=cause_of(failure),
+        cause=cause_words(failure, diagnosis),
         diagnosis=diagnosis,
         evidence=[
             EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import msgspec
 
-from ett_core.causes import cause_of
+from ett_core.fleet.endings import cause_words
 from ett_core.fleet.rows import Failure
 from ett_core.fleet.tails import median
 from ett_exporter.answer_types import EvidenceRow, FailureGroup, FailureOfJob
@@ -36,7 +36,7 @@ def failure_of_job(view: JobView, failure: Failure, place: int, prices: Mapping[
         model=failure.model,
         accelerators=view.details.accelerators,
         accelerator_type=failure.accelerator_type,
-        cause=cause_of(account),
+        cause=cause_words(account, view.diagnoses[place]),
         diagnosis=view.diagnoses[place],
         ending=failure.ending,
         retry=failure.retry,

@@ -25,6 +25,7 @@ from ett_core.components import RECOVER_QUEUE
 from ett_core.details import CacheTotals, EvidenceLine, JobDetails, Start, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.failures import Diagnosis, diagnose
+from ett_core.fleet.endings import state_of
 from ett_core.growing import Distribution, highest
 from ett_core.interference import SaveInterference
 from ett_core.stragglers import Pace
@@ -372,6 +373,8 @@ class LiveJob:
             self._details = JobDetails.of_events(self._past.events())
         windows = self._windows(account)
         diagnoses = [self._diagnosis(failure) for failure in account.failures]
+        if (state := state_of(account, diagnoses)) != account.state:
+            account = msgspec.structs.replace(account, state=state)
         self._counts = counts_of(account, diagnoses, self._counts)
         return JobView(account, self._details_view(account), windows, diagnoses, self._counts)
 

@@ -11,16 +11,8 @@ import msgspec
 from ett_core.accounting.account import AttemptAccount, FailureAccount, JobAccount
 from ett_core.failures import Diagnosis
 from ett_core.failures.classes import AFTER_REMEDIATION, INFRASTRUCTURE, PLATFORM, UNKNOWN, WITH_CHANGE
+from ett_core.fleet.endings import FAILED, ending_of
 
-FAILED, PREEMPTED, CANCELLED, TIMED_OUT = "failed", "preempted", "cancelled", "timed_out"
-ENDINGS = (FAILED, PREEMPTED, CANCELLED, TIMED_OUT)
-_ENDING_OF_CLASS = {
-    "preempted": PREEMPTED,
-    "evicted": PREEMPTED,
-    "maintenance": PREEMPTED,
-    "user_cancelled": CANCELLED,
-    "time_limit": TIMED_OUT,
-}
 _TOLD_BY_EXCEPTION = ("user_code", UNKNOWN)
 """Classes so wide that the exception has to be the same, too."""
 
@@ -46,11 +38,6 @@ class Recurrence(msgspec.Struct, frozen=True, gc=False):
     same_node: bool
     same_rank: bool
     retry: str
-
-
-def ending_of(diagnosis: Diagnosis) -> str:
-    """How the attempt ended, in the words that tell apart: failed, preempted, cancelled, timed_out."""
-    return _ENDING_OF_CLASS.get(diagnosis.failure_class, FAILED)
 
 
 def infra_failures(diagnoses: Iterable[Diagnosis]) -> int:

@@ -15,8 +15,9 @@ from ett_core.accounting.account import AttemptAccount, FailureAccount, JobAccou
 from ett_core.components import CHECKPOINT_BLOCKING, DATA_WAIT, RECOMPILE, START_ALLOCATION
 from ett_core.details import Start
 from ett_core.failures import Diagnosis
+from ett_core.fleet.endings import FAILED, ending_of
 from ett_core.fleet.losses import Losses, losses
-from ett_core.fleet.recurrence import FAILED, Recurrence, ending_of, recurrences
+from ett_core.fleet.recurrence import Recurrence, recurrences
 
 FAMILY_LABEL = "config_family"
 """Label by which an owner tells families of one model apart."""
