@@ -184,8 +184,9 @@ def round_of(command: Sequence[str], streams: Sequence[Sequence[bytes]]) -> Cost
 
 def compare(events: int, senders: int, rounds: int) -> None:
     own = events // senders
-    streams = [[gzip.compress(body, 1) for body in bodies_of(f"job-{n}", own)] for n in range(senders)]
-    sent = sum(map(len, streams)) * BATCH
+    plain = [bodies_of(f"job-{n}", own) for n in range(senders)]
+    sent = sum(body.count(b"\n") for bodies in plain for body in bodies)
+    streams = [[gzip.compress(body, 1) for body in bodies] for bodies in plain]
     costs: dict[str, list[Cost]] = {"a row a line, no accounting": [], "ett exporter": []}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         for number in range(rounds):

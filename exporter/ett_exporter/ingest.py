@@ -174,13 +174,14 @@ def read_lines(text: bytes, limits: Limits, first_line: int = 1) -> tuple[list[L
 
 
 def _plain_events(raws: Sequence[bytes], limits: Limits) -> Sequence[AnyEvent] | None:
-    """The events of lines that are all good and need no look at each, as is usual; else None."""
+    """The events of lines that are all good, as is usual, decoded at once; None where one is not."""
     if max(map(len, raws)) > limits.line_bytes or not all(raws):
         return None
     events = decode_all(raws)
     if events is None or any("\0" in writer for writer in {event.writer for event in events}):
         return None
-    return None if AttemptStart in set(map(type, events)) else events
+    starts = (event for event in events if type(event) is AttemptStart)
+    return None if any(_labels_refusal(start.labels, limits) for start in starts) else events
 
 
 def _read_line(number: int, raw: bytes, limits: Limits) -> Line | Rejected:

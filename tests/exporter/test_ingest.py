@@ -95,8 +95,8 @@ def test_half_a_gzip_stream_is_refused():
 
 def test_another_encoding_is_refused():
     """Encodings that are not spoken here are named in the refusal."""
-    with pytest.raises(UnknownEncodingError, match="zstd"):
-        decompress(b"", "zstd", LIMITS)
+    with pytest.raises(UnknownEncodingError, match="br"):
+        decompress(b"", "br", LIMITS)
 
 
 def test_too_many_lines_are_refused():
