@@ -162,3 +162,14 @@ def test_the_rank_that_the_kernel_ended_is_named_and_not_the_one_that_noticed():
     lost = {"exception": "RuntimeError", "message": "Connection closed by peer", "rank": 0}
     found = diagnose(failed(**lost), lines)
     assert (found.failure_class, found.confidence, found.rank) == ("host_oom", "certain", 1)
+
+
+def test_a_full_disk_explains_a_save_that_torch_broke_off_without_a_reason():
+    words = "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 17728 vs 17680"
+    broke = {"exception": "RuntimeError", "message": words, "rank": 1}
+    disk = line(
+        "no space left on device: 0 of 1048576 bytes are free where /ckpt/1.pt was", AT - 0.1, 1, "disk"
+    )
+    assert diagnose(failed(**broke), []).failure_class == "checkpoint_save_failed"
+    found = diagnose(failed(**broke), [disk])
+    assert (found.failure_class, found.confidence, found.rank) == ("storage_full", "certain", 1)

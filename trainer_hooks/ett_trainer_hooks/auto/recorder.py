@@ -15,6 +15,7 @@ import msgspec
 
 from ett_core import events
 from ett_trainer_hooks.auto import ledger
+from ett_trainer_hooks.auto.disks import full_disk
 from ett_trainer_hooks.auto.held import HeldJournal
 from ett_trainer_hooks.guard import hook
 from ett_trainer_hooks.identity import Identity, identity_from_env
@@ -25,6 +26,7 @@ from ett_trainer_hooks.recording.handover import PROCESS
 from ett_trainer_hooks.recording.recorder import OTHERS_REPORT_EVERY_S, Recorder
 from ett_trainer_hooks.recording.spans import MAIN_TRACK, PhaseSpan
 from ett_trainer_hooks.recording.versions import installed_versions
+from ett_trainer_hooks.redaction import redacted
 
 EARLY_LIMIT = 1000
 
@@ -87,6 +89,12 @@ class AutomaticRecorder(Recorder):
         self._unsettled.append(Unsettled(step, target, size, self.monotonic()))
         if isinstance(target, str | os.PathLike):
             self.note_save(step, target)
+
+    @hook
+    def save_broke(self, target: object) -> None:
+        """A save to a path raised: tell where its file system is full."""
+        if words := full_disk(target):
+            self._emit(events.Evidence, urgent=True, source="disk", text=redacted(words))
 
     @hook
     def settle(self) -> None:

@@ -9,7 +9,8 @@ distributed saves as by the adapter for them (`adapters.dcp`), by the coordinato
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ def saving(watch: Watch, save: Function) -> Function:
             with watch.whole(), recorder.phase("torch_save"):
                 return save(obj, f, *args, **kwargs)
         step = recorder.step
-        with watch.whole(), recorder.checkpoint(step) as span:
+        with watch.whole(), recorder.checkpoint(step) as span, telling_why(recorder, f):
             result = save(obj, f, *args, **kwargs)
             span.bytes = size_of(f) if on_disk else None
         if on_disk:
@@ -62,7 +63,7 @@ def saving_to(place: int, name: str) -> Callable[[Watch, Function], Function]:
                 return save(*args, **kwargs)
             path = kwargs.get(name, args[place] if len(args) > place else None)
             step = watch.recorder.step
-            with watch.whole(), watch.recorder.checkpoint(step) as span:
+            with watch.whole(), watch.recorder.checkpoint(step) as span, telling_why(watch.recorder, path):
                 result = save(*args, **kwargs)
                 span.bytes = size_of(path)
             watch.recorder.saved(step, path, size=span.bytes)
@@ -103,7 +104,8 @@ def saving_together(watch: Watch, save: Function) -> Function:
         if not watch.here:
             return save(*args, **kwargs)
         recorder = watch.recorder
-        with watch.whole(), recorder.checkpoint(recorder.step) as span:
+        place = kwargs.get("checkpoint_id")
+        with watch.whole(), recorder.checkpoint(recorder.step) as span, telling_why(recorder, place):
             result = save(*args, **kwargs)
             span.bytes = recorder.guard.call(_bytes_of, result)
         recorder.guard.call(_tell, recorder, span, kwargs)
@@ -201,6 +203,21 @@ def place_of(arguments: Mapping[str, Any]) -> object:
         return place
     storage = arguments.get("storage_writer") or arguments.get("storage_reader")
     return getattr(storage, "path", None)
+
+
+@contextmanager
+def telling_why(recorder: AutomaticRecorder, target: object) -> Iterator[None]:
+    """What may explain why the save inside raised is told before the exception goes on.
+
+    An error of the operating system says so itself; nobody asks a file system that is in trouble.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception:
+        recorder.save_broke(target)
+        raise
 
 
 def is_path(target: object) -> bool:

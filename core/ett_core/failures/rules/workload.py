@@ -274,4 +274,13 @@ WORKLOAD = (
         example="sbatch: error: invalid partition specified: gpux",
         counter_example="sbatch: Submitted batch job 17",
     ),
+    Rule(
+        failure_class="checkpoint_save_failed",
+        needles=("basic_ios::clear", "unexpected pos "),
+        pattern=r"basic_ios::clear: iostream error|unexpected pos \d{1,20} vs \d",
+        example="RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 17728 vs 17680",
+        counter_example="an unexpected position in the race",
+        certain=False,
+        vague=True,
+    ),
 )
