@@ -21,6 +21,7 @@ from ett_core.failures.scan import Sighting, Where, scan
 from ett_core.failures.stacks import waited_for
 
 FACT = "attempt"
+KERNEL = "kernel"
 STACK = "stack"
 """What a process was doing: names of functions, which are no words about what happened."""
 _SPEAKER = re.compile(r"\[rank(\d{1,6})\]:|last output of rank (\d{1,6}):")
@@ -34,7 +35,7 @@ _STATUS_WORDS = {
 
 def diagnose(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Diagnosis:
     """The cause of a failed attempt."""
-    sightings = [*_of_evidence(evidence), *_of_facts(failure)]
+    sightings = _without_neighbours([*_of_evidence(evidence), *_of_facts(failure)])
     found = judge([_dated(sighting) for sighting in sightings])
     if found.failure_class == "not_a_failure":
         found = judge([_fact(failure, _last_words(failure), UNKNOWN, weak=True)])
@@ -52,6 +53,14 @@ def _of_evidence(evidence: Sequence[EvidenceLine]) -> Iterator[Sighting]:
         where = Where(source=line.source, rank=rank, node=line.node, time=line.time)
         for sighting in scan(line.text.encode(), where):
             yield msgspec.structs.replace(sighting, time=line.time, order_s=line.time)
+
+
+def _without_neighbours(sightings: list[Sighting]) -> list[Sighting]:
+    """Without crashes of which the kernel alone tells: it speaks of every process of a machine."""
+    of_kernel = [s for s in sightings if s.source == KERNEL and s.failure_class == "native_crash"]
+    if any(s.failure_class == "native_crash" for s in sightings if s.source != KERNEL):
+        return sightings
+    return [s for s in sightings if s not in of_kernel]
 
 
 def _speaker(text: str) -> int | None:

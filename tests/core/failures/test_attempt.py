@@ -173,3 +173,12 @@ def test_a_full_disk_explains_a_save_that_torch_broke_off_without_a_reason():
     assert diagnose(failed(**broke), []).failure_class == "checkpoint_save_failed"
     found = diagnose(failed(**broke), [disk])
     assert (found.failure_class, found.confidence, found.rank) == ("storage_full", "certain", 1)
+
+
+def test_a_crash_of_which_the_kernel_alone_tells_may_be_a_neighbour_s():
+    crash = line("python[77]: segfault at 0 ip 00007f1 sp 00007ffd error 4 in x.so", rank=-1, source="kernel")
+    stopped = line(
+        "rank 1 was stopped by SIGTERM (sender unknown)\nreceived SIGTERM", AT + 1, source="failure"
+    )
+    assert diagnose(failed(signal=15), [crash, stopped]).failure_class == "external_stop"
+    assert diagnose(failed(signal=11), [crash]).failure_class == "native_crash"
