@@ -36,6 +36,8 @@ from ett_exporter.snapshots import pack, unpack
 WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
 
 VIEW_AGE_S = 1.0
+BUSY_WAIT_S = 0.05
+"""Longer than a commit takes on a disk that works."""
 
 _log = logging.getLogger("ett_exporter.live")
 
@@ -313,6 +315,15 @@ class LiveJob:
         """The job as of `now`; None before its first event."""
         with self._lock:
             return self._view(now)
+
+    def view_at_once(self, now: float) -> JobView | None:
+        """As `view`; where the job stays busy, on a locked or slow disk, the view that was made last."""
+        if not self._lock.acquire(timeout=-1 if self.known_view is None else BUSY_WAIT_S):
+            return self.known_view
+        try:
+            return self._view(now)
+        finally:
+            self._lock.release()
 
     def page(self, now: float, begin: float | None = None, end: float | None = None) -> JobPage | None:
         """The job with its timeline between `begin` and `end` (Unix seconds; None: all)."""

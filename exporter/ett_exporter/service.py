@@ -200,7 +200,7 @@ class Service:
 
     def _renew(self, job: LiveJob, now: float) -> None:
         """Make the view of a job as of `now`; a state that time alone has changed is a change, too."""
-        before, after = job.known_view, job.view(now)
+        before, after = job.known_view, job.view_at_once(now)
         if before is not None and after is not None and before.account.state != after.account.state:
             self.changes.note(job.job_id)
 

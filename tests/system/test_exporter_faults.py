@@ -246,17 +246,22 @@ def test_a_full_disk_refuses_and_recovers(small_disk):
 
 
 def test_a_database_that_somebody_else_locks_is_waited_for(tmp_path):
-    """While another program holds the lock nothing is acknowledged; after it everything is."""
+    """While another program holds the lock nothing is acknowledged and readers are served; then all is."""
     database = tmp_path / "ett.sqlite"
     with running("--database", str(database)) as exporter, load_on(exporter) as load:
         load.wait_for_all()
+        jobs_of(exporter.url)
         with closing(sqlite3.connect(database, isolation_level=None, timeout=30)) as other:
             other.execute("BEGIN IMMEDIATE")
             time.sleep(0.1)
             before = dict(load.acknowledged)
             time.sleep(0.7 if not FULL else 15)
             assert load.acknowledged == before
+            asked = time.monotonic()
             assert HTTP.get(f"{exporter.url}/healthz").text == "ok"
+            assert set(jobs_of(exporter.url)) == set(load.stories)
+            assert HTTP.get(f"{exporter.url}/metrics").text.count("ett_job_info{") == len(load.stories)
+            assert time.monotonic() - asked < 5
             other.execute("ROLLBACK")
         load.end()
         check_totals(exporter.url, load)
