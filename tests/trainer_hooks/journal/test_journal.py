@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -266,6 +267,20 @@ def test_bytes_that_are_no_text_lose_no_event(journal):
     assert writing.close()
     failure, start = map(decode, whole_lines(writing.path))
     assert (failure.message, start.labels, warnings) == ("cannot run ?", {"a?": "b?"}, [])
+
+
+def test_a_journal_that_somebody_removes_is_begun_anew(journal, tmp_path):
+    """What is told from then on is there, under the same name; that is said once."""
+    writing, warnings = journal(tmp_path / "jobs" / "w-1.jsonl")
+    writing.put(Failure, 1764000000.0, message="before")
+    assert writing.flush(5.0)
+    shutil.rmtree(tmp_path / "jobs")
+    for number in range(3):
+        writing.put(Failure, 1764000001.0 + number, message="after")
+        assert writing.flush(5.0)
+    assert [decode(line).seq for line in whole_lines(writing.path)] == [1, 2, 3]
+    assert len(warnings) == 1
+    assert "begun anew" in warnings[0]
 
 
 def test_nobody_waits_for_a_disk_that_hangs(journal):

@@ -147,12 +147,14 @@ def is_acknowledged(path: Path, size: int) -> bool:
 class PartFiles:
     """Appends to the parts of a journal; `path` is the current one.
 
-    `lost_lines` counts lines that were removed with a part and that no exporter is known to hold.
+    `lost_lines` counts lines that were removed with a part and that no exporter is known to hold;
+    `was_removed` where somebody else has removed one.
     """
 
     def __init__(self, first: Path, sizes: Sizes, write: Callable[[int, bytes], int] = os.write) -> None:
         self.path = first
         self.lost_lines = 0
+        self.was_removed = False
         self._first = first
         self._sizes = sizes
         self._write = write
@@ -176,9 +178,15 @@ class PartFiles:
     def append(self, data: bytes) -> int:
         """Append as much as the disk takes at once; the bytes that it took.
 
+        Where somebody has removed the file, it is begun anew under its name.
+
         Raises:
             OSError: it takes nothing.
         """
+        if self._fd is not None and os.fstat(self._fd).st_nlink == 0:
+            self.close()
+            self._bytes = 0
+            self.was_removed = True
         taken = self._write(self.descriptor, data)
         self._bytes += taken
         return taken

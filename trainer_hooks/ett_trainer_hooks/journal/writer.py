@@ -245,6 +245,10 @@ class Journal:
                 "disk", f"{self.path}: {error.strerror}; training goes on, events wait in memory"
             )
             return False
+        if self._files.was_removed:
+            self._guard.say_once(
+                "removed", f"{self.path}: somebody removed it with what it held; it is begun anew"
+            )
         self._lagging = False
         while self._marks:
             self._marks.pop().release()
