@@ -152,6 +152,22 @@ def test_a_trainer_class_counts_optimizer_steps_and_resumes_by_the_optimizers_co
     assert "checkpoint_load" in [event.phase for event in again if event.kind == "phase_begin"]
 
 
+@pytest.mark.parametrize("kind", ["Adam", "SGD"])
+def test_getting_a_state_dict_is_no_step(ett_run, tmp_path, kind):
+    """Neither before a checkpoint is loaded nor while it saves; the loop begins after the load."""
+    words = [sys.executable, str(PROGRAMS / "state_dicts.py"), kind, str(tmp_path / "saves")]
+    first = ett_run(*words)
+    assert first.status == 0, first.err
+    assert [event.step for event in first.of("checkpoint_durable")] == [4, 8]
+    again = [event for event in ett_run(*words, ETT_ATTEMPT="1").events if event.attempt == 1]
+    assert [event.step for event in again if event.kind == "first_batch"] == [8]
+    assert [e.step for e in again if e.kind == "checkpoint_durable"] == [12, 16]
+    kinds = [
+        getattr(event, "phase", event.kind) for event in again if event.kind in ("phase_end", "first_batch")
+    ]
+    assert kinds.index("checkpoint_load") < kinds.index("first_batch")
+
+
 def test_quiet_says_nothing(ett_run, script):
     """With --quiet only the command is heard."""
     ran = ett_run(sys.executable, script("print('here')"), options=("--quiet",))

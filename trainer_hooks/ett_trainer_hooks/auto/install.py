@@ -24,6 +24,7 @@ from ett_trainer_hooks.recording.compiling import CompileWatch
 from ett_trainer_hooks.recording.handover import PROCESS
 
 LIGHTNING = ("lightning.fabric.plugins.io.torch_io", "lightning_fabric.plugins.io.torch_io")
+STATE_DICTS = ("get_state_dict", "get_optimizer_state_dict", "set_state_dict", "set_optimizer_state_dict")
 
 Function = Callable[..., Any]
 Wrapper = Callable[[Watch, Function], Function]
@@ -56,6 +57,7 @@ def seams(watch: Watch) -> dict[str, Action]:
         "torch.distributed.distributed_c10d": wrapping(watch, init_process_group=joining),
         "torch.distributed.checkpoint.state_dict_saver": wrapping(watch, save=together, async_save=apart),
         "torch.distributed.checkpoint.state_dict_loader": wrapping(watch, load=saving.loading_together),
+        "torch.distributed.checkpoint.state_dict": wrapping(watch, **dict.fromkeys(STATE_DICTS, arranging)),
         "torch.compiler": wrapping(watch, load_cache_artifacts=saving.loading_caches),
         "safetensors.torch": wrapping(watch, save_file=saving.saving_to(1, "filename")),
         **dict.fromkeys(LIGHTNING, partial(follow_lightning, watch)),
@@ -80,6 +82,20 @@ def wrapping(watch: Watch, **wrappers: Wrapper) -> Action:
                 setattr(module, name, wrapper(watch, function))
 
     return act
+
+
+def arranging(watch: Watch, arrange: Function) -> Function:
+    """A function that gets or sets state for a distributed checkpoint.
+
+    So that there is a state to get or set, it has a fresh optimizer make a step with nothing to learn.
+    """
+
+    @wraps(arrange)
+    def observed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as torch's
+        with watch.without_steps():
+            return arrange(*args, **kwargs)
+
+    return observed
 
 
 def joining(watch: Watch, join: Function) -> Function:

@@ -43,6 +43,7 @@ class Watch:
         self._optimizers: list[weakref.ref[Any]] = []
         self._cycle: set[int] = set()
         self._batches = 0
+        self._aside = False
         self._changes: int | None = None
 
     @property
@@ -58,6 +59,15 @@ class Watch:
             yield
         finally:
             self.inside = before
+
+    @contextmanager
+    def without_steps(self) -> Iterator[None]:
+        """Steps that the training thread makes inside train nothing."""
+        before, self._aside = self._aside, self._aside or get_ident() == self.thread
+        try:
+            yield
+        finally:
+            self._aside = before
 
     def rank(self, rank: int | None = None, world_size: int = 0) -> None:
         """This process is a rank; it stands back where it descends from one."""
@@ -81,7 +91,7 @@ class Watch:
 
     def stepped(self, optimizer: Any) -> None:  # noqa: ANN401
         """An optimizer stepped. Several ones of one batch are one step, one that repeats begins the next."""
-        if not self.on or get_ident() != self.thread:
+        if not self.on or self._aside or get_ident() != self.thread:
             return
         self.passes.before = nothing
         key, batches, cycle = id(optimizer), self.passes.batches, self._cycle
