@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -81,6 +82,12 @@ class Contribution(msgspec.Struct, frozen=True):
     """Attempts after whose failure a loop began again."""
 
 
+KEYS_SHARED = 65_536
+_window_key = lru_cache(KEYS_SHARED)(WindowKey)
+_final_key = lru_cache(KEYS_SHARED)(FinalKey)
+"""Keys that are equal are mostly one object: every job has dozens."""
+
+
 class Ledger:
     """The sums over jobs: `put` views, then read."""
 
@@ -142,7 +149,7 @@ def contribution(view: JobView, before: Contribution | None = None) -> Contribut
     """What a view adds; what only grows is at least what it was `before`."""
     cluster, weight = cluster_of(view), view.accelerator_weight
     wall = {
-        WindowKey(cluster, window, component): nanoseconds(seconds)
+        _window_key(cluster, window, component): nanoseconds(seconds)
         for window, components in view.windows.items()
         for component, seconds in components.items()
     }
@@ -155,7 +162,7 @@ def contribution(view: JobView, before: Contribution | None = None) -> Contribut
         wall=wall,
         held={key: weight * amount for key, amount in wall.items() if key.component != RECOVER_QUEUE},
         final={
-            FinalKey(cluster, team, component): weight * nanoseconds(seconds)
+            _final_key(cluster, team, component): weight * nanoseconds(seconds)
             for component, seconds in view.account.final.items()
             if component != RECOVER_QUEUE
         },
