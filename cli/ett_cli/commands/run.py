@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
             command=command,
             job_id=job_id,
             journal_dir=directory,
-            exporter_url=arguments.exporter or exporter_in(os.environ),
+            exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ),
             token_file=arguments.token_file,
             labels=dict(arguments.label),
             stalls=stall_settings(arguments),
@@ -141,16 +141,26 @@ def occupy_standard_descriptors() -> None:
     os.close(opened)
 
 
-def exporter_in(environ: Mapping[str, str]) -> str | None:
-    """The exporter that the environment names; one that cannot be understood is said and left out."""
+def exporter(given: str | None, token_file: Path | None, environ: Mapping[str, str]) -> str | None:
+    """The exporter to ship to: the one given, else that of the environment.
+
+    What the environment says of it and cannot be understood is told; nothing is shipped then.
+    """
+    from ett_core.credentials import token_source
     from ett_trainer_hooks.shipping.transport import exporter_address
 
-    url = environ.get("ETT_EXPORTER_URL")
+    url = given or environ.get("ETT_EXPORTER_URL") or None
+    told_by = "ETT_EXPORTER_URL"
     try:
-        return url if url and exporter_address(url) else None
+        if url and not given:
+            exporter_address(url)
+        told_by = "ETT_EXPORTER_TOKEN, ETT_EXPORTER_TOKEN_FILE"
+        if url and token_file is None:
+            token_source(environ=environ)
     except ValueError as error:
-        _say(f"ETT_EXPORTER_URL: {error}; events are kept on the disk only")
+        _say(f"{told_by}: {error}; events are kept on the disk only")
         return None
+    return url
 
 
 def with_auto(environ: Mapping[str, str], auto: bool | None) -> dict[str, str]:  # noqa: FBT001 - an answer

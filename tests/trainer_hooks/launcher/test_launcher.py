@@ -603,3 +603,15 @@ def test_a_launcher_that_lacks_the_means_runs_the_command_all_the_same(trainer_e
     words = ["bash", "-c", run + "bash -c 'echo out; exit 3'"]
     done = subprocess.run(words, env=trainer_env, capture_output=True, text=True, check=False, timeout=60.0)
     assert (done.returncode, done.stdout) == (3, "out\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("ETT_EXPORTER_TOKEN", "hunter2 hunter2"), ("ETT_EXPORTER_TOKEN_FILE", "/nonexistent")]
+)
+def test_a_token_in_the_environment_that_is_none_stops_no_training(ett_run, name, text):
+    """The variable is named, what it holds is not shown, and the command runs."""
+    child = ett_run("exit(3)", options=["--exporter", "http://127.0.0.1:9"], **{name: text})
+    _, err = child.communicate(timeout=60.0)
+    assert child.returncode == 3
+    assert name in err
+    assert "hunter2" not in err
