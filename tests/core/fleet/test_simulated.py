@@ -54,7 +54,7 @@ def test_a_deploy_that_slows_starts_is_found(seeds):
 
 @pytest.mark.parametrize("seeds", blocks(0, 3, 40), ids=str)
 def test_an_outage_is_found(seeds):
-    """In most fleets enough jobs are struck; what is found lies within the outage."""
+    """In most fleets enough jobs are struck; what is found is the outage, give or take a strike before it."""
     seen = 0
     for seed in seeds:
         shape = scenario("incident", seed=seed, report_s=300.0)
@@ -62,7 +62,8 @@ def test_an_outage_is_found(seeds):
             if each.failure_class == "object_store":
                 seen += 1
                 at = [(moment - END) / (shape.window_ms / 1000) + 1 for moment in (each.since, each.until)]
-                assert 0.69 < at[0] < at[1] < 0.77
+                assert 0.65 < at[0] < 0.76
+                assert 0.7 < at[1] < 0.77
     assert seen >= len(seeds) / 2
 
 
