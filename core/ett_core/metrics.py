@@ -109,7 +109,7 @@ FAMILIES: Mapping[str, Family] = {
     "ett_fleet_lost_accelerator_seconds_total": Family(
         COUNTER,
         ("failure_class", "domain", "cluster"),
-        "Accelerator time that failures cost: training lost, and the time to recover.",
+        "Held accelerator time that failures cost: training lost, standing still, recovering.",
     ),
     "ett_node_failures_total": Family(
         COUNTER, ("node", "failure_class"), "Failed attempts that began on a node; only nodes that failed."

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ett_core.accounting import FailureAccount
 from ett_core.accounting.account import nanoseconds
 from ett_core.components import RECOVER_QUEUE
+from ett_core.fleet.losses import losses
 from ett_core.growing import Distribution, Growing, Histogram, highest
 from ett_core.metrics import BLOCKING_BOUNDS_S, START_BOUNDS_S
 from ett_exporter.job_series import clip
@@ -154,7 +154,7 @@ def contribution(view: JobView, before: Contribution | None = None) -> Contribut
         for component, seconds in components.items()
     }
     team = clip(view.label("team"))
-    failures, lost, nodes = _causes(view, cluster, weight)
+    failures, lost, nodes = _causes(view, cluster)
     recovered = frozenset(f.attempt for f in view.account.failures if f.ttr_s is not None)
     return Contribution(
         view=view,
@@ -180,25 +180,21 @@ def cluster_of(view: JobView) -> str:
 
 
 def _causes(
-    view: JobView, cluster: str, weight: int
+    view: JobView, cluster: str
 ) -> tuple[Mapping[CauseKey, int], Mapping[CauseKey, int], Mapping[NodeKey, int]]:
     failures: Counter[CauseKey] = Counter()
     lost: Counter[CauseKey] = Counter()
     nodes: Counter[NodeKey] = Counter()
-    for failure, why in zip(view.account.failures, view.diagnoses, strict=True):
+    costs = losses(view.account) if view.account.failures else []
+    for failure, why, cost in zip(view.account.failures, view.diagnoses, costs, strict=True):
         if has_settled(failure, view.account.as_of):
             key = CauseKey(why.failure_class, why.domain, cluster)
             failures[key] += 1
-            lost[key] += weight * _lost_ns(failure)
+            lost[key] += nanoseconds(cost.accelerator_s)
             node = why.node or failure.node
             if node:
                 nodes[NodeKey(clip(node), why.failure_class)] += 1
     return failures, lost, nodes
-
-
-def _lost_ns(failure: FailureAccount) -> int:
-    """What a failure cost: the training that it took away, and the time until the job trained again."""
-    return nanoseconds(failure.unsaved_s + (failure.ttr_s or 0.0))
 
 
 def _histogram(of_clusters: dict[str, Histogram], cluster: str, bounds: tuple[float, ...]) -> Histogram:

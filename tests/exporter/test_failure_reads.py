@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import replace
@@ -118,6 +119,28 @@ def test_what_failures_lost_is_what_their_jobs_lost(incident):
     assert sum(f["cost"] for f in h100) == pytest.approx(
         sum(f["lost_accelerator_s"] for f in h100) * 3.6 / 3600
     )
+
+
+def test_the_metric_and_the_list_agree_on_what_failures_lost(incident):
+    """Both are held accelerator-seconds of the same seconds, by class, once causes have settled."""
+    samples = lost_on_metrics(incident)
+    groups = incident.get("failures", group_by="failure_class")["groups"]
+    settled = {group["key"]: group for group in groups if END - group["last"] > 600}
+    assert settled
+    for name, group in settled.items():
+        assert samples[name] == pytest.approx(group["lost_accelerator_s"], rel=1e-6)
+
+
+def lost_on_metrics(incident):
+    """Seconds lost by class, over clusters, as /metrics tells them."""
+    text = incident.ask("/metrics").text
+    found = re.findall(
+        r'^ett_fleet_lost_accelerator_seconds_total\{failure_class="(\w+)",[^}]*\} (\S+)$', text, re.MULTILINE
+    )
+    totals: Counter[str] = Counter()
+    for name, value in found:
+        totals[name] += float(value)
+    return totals
 
 
 def test_failures_are_chosen_by_what_they_are(incident):
