@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import socket
@@ -59,6 +60,19 @@ def test_journals_of_a_watched_directory_appear(exporters, story, tmp_path, even
     eventually(lambda: running.http.get("/api/v1/jobs/written").status_code == 200)
     eventually(lambda: running.job("written")["samples"] == 2 * 9 * 80)
     assert running.job("written")["wall_s"] == 142.0
+
+
+def test_the_log_can_be_read_by_machines(exporters, tmp_path):
+    """With --log-format json each warning is one JSON object on a line of its own."""
+    journals = tmp_path / "journals"
+    journals.mkdir()
+    (journals / "w.jsonl").write_text("no event\n")
+    words = ["--database", str(tmp_path / "ett.sqlite"), "--watch", str(journals), "--log-format", "json"]
+    running = exporters(*words)
+    said = json.loads(running.process.stderr.readline())
+    assert set(said) == {"time", "level", "logger", "message"}
+    assert (said["level"], said["logger"]) == ("warning", "ett_exporter.watch")
+    assert "w.jsonl: 1 lines are no events; line 1:" in said["message"]
 
 
 def refusal(*words: str, status: int = 1) -> str:
