@@ -38,7 +38,7 @@ def ask(service, method, path, token=None, **more):
 
 
 def path_of(endpoint):
-    return endpoint.path.replace("{job_id}", "ads/1")
+    return endpoint.path.replace("{job_id}", "ads/1").replace("{failure_id}", "ads/1~0")
 
 
 CLOSED = [endpoint for endpoint in ENDPOINTS if endpoint.scope]
