@@ -59,30 +59,30 @@ def prunable(connection: Connection, before: float, ended_before: float) -> Sequ
         c.last_received_at < before,
         c.closed_through >= c.last_received_at,
         c.end_time < ended_before,
-        c.pruned_at.is_(None) | (c.pruned_at < c.last_received_at),
+        c.pruned_through.is_(None) | (c.pruned_through < c.last_received_at),
     )
     return connection.execute(query).scalars().all()
 
 
-def begin_pruning(connection: Connection, job_id: str, before: float, now: float) -> bool:
+def begin_pruning(connection: Connection, job_id: str, before: float) -> bool:
     """Note that the rows of a job are all that will be left of it; False where something came."""
     c = jobs.c
     unchanged = (c.last_received_at < before) & (c.closed_through >= c.last_received_at)
-    noted = jobs.update().where(c.job_id == job_id, unchanged).values(pruned_at=now)
+    noted = jobs.update().where(c.job_id == job_id, unchanged).values(pruned_through=c.closed_through)
     return connection.execute(noted).rowcount > 0
 
 
 def half_pruned(connection: Connection) -> Sequence[str]:
     """Jobs of which segments are to be deleted."""
-    older = (segments.c.job_id == jobs.c.job_id) & (segments.c.received_at < jobs.c.pruned_at)
-    query = select(jobs.c.job_id).where(jobs.c.pruned_at.is_not(None), exists().where(older))
+    older = (segments.c.job_id == jobs.c.job_id) & (segments.c.received_at <= jobs.c.pruned_through)
+    query = select(jobs.c.job_id).where(jobs.c.pruned_through.is_not(None), exists().where(older))
     return connection.execute(query).scalars().all()
 
 
 def prune(connection: Connection, job_id: str, most: int) -> int:
     """Delete some segments of a job that is being pruned; returns their number."""
-    pruned_at = select(jobs.c.pruned_at).where(jobs.c.job_id == job_id).scalar_subquery()
-    query = select(segments.c.id).where(segments.c.job_id == job_id, segments.c.received_at < pruned_at)
+    through = select(jobs.c.pruned_through).where(jobs.c.job_id == job_id).scalar_subquery()
+    query = select(segments.c.id).where(segments.c.job_id == job_id, segments.c.received_at <= through)
     ids = connection.execute(query.order_by(segments.c.id).limit(most)).scalars().all()
     if ids:
         connection.execute(delete(segments).where(segments.c.id.in_(ids)))

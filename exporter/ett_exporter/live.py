@@ -212,9 +212,9 @@ class LiveJob:
             return True
 
     def retire(self, through: float) -> bool:
-        """Take in nothing any more; False where something came after `through`."""
+        """Take in nothing any more; False where the rows lack something that came, also after `through`."""
         with self._lock:
-            self._is_retired = self.last_received_at == through
+            self._is_retired = self.last_received_at == through == self.closed_through
             return self._is_retired
 
     def build(self) -> None:
@@ -269,6 +269,7 @@ class LiveJob:
         self._fold.add(events)
         self._details.add(events)
         self._changed = self._details_changed = True
+        self.closed_through = None
         self.unsaved_events += len(events)
         self._place = max(self._place, place)
         if self._past.delivered() is not None:

@@ -39,7 +39,7 @@ jobs = Table(
     Column("first_received_at", Float, nullable=False),
     Column("last_received_at", Float, nullable=False),
     Column("closed_through", Float),
-    Column("pruned_at", Float),
+    Column("pruned_through", Float),
     Column("state", String(32)),
     Column("start_time", Float),
     Column("end_time", Float),
@@ -47,8 +47,8 @@ jobs = Table(
     Column("detail", Text),
 )
 """`closed_through` is `last_received_at` as it was when the columns after it, and the rows of the job in
-`attempts`, `failures`, `checkpoints` and `timelines`, were written; `pruned_at`: since when they are
-all that is left of it. `detail`, here and there, is JSON."""
+`attempts`, `failures`, `checkpoints` and `timelines`, were written; segments that were received up to
+`pruned_through` are being deleted, or gone. `detail`, here and there, is JSON."""
 
 attempts = Table(
     "attempts",
@@ -162,7 +162,7 @@ class SchemaError(RuntimeError):
 def _keep_closed_jobs(connection: Connection) -> None:
     """Rows of closed jobs, snapshots, owners; the transactions of segments."""
     real = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "FLOAT"
-    for column in ("closed_through", "pruned_at", "start_time", "end_time", "wall_s"):
+    for column in ("closed_through", "pruned_through", "start_time", "end_time", "wall_s"):
         connection.exec_driver_sql(f"ALTER TABLE jobs ADD COLUMN {column} {real}")
     connection.exec_driver_sql("ALTER TABLE jobs ADD COLUMN state VARCHAR(32)")
     connection.exec_driver_sql("ALTER TABLE jobs ADD COLUMN detail TEXT")

@@ -323,7 +323,7 @@ class Service:
         before = now - self.settings.retain_s
         for job_id in self.store.prunable(before, now - LONGEST_WINDOW_S):
             if isinstance(self._jobs[job_id], ClosedJob):
-                self.store.begin_pruning(job_id, before, now)
+                self.store.begin_pruning(job_id, before)
         for job_id in self.store.half_pruned():
             while go_on() and self.store.prune(job_id):
                 pass

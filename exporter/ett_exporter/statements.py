@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Insert, Table, case, insert
+from sqlalchemy import ColumnElement, Insert, Table, case, insert, null
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ett_exporter.schema import jobs, segments, snapshots, writers
@@ -19,7 +19,7 @@ class Statements:
         self.keep = insert(segments).returning(segments.c.id, sort_by_parameter_order=True)
         """Keeps segments, and gives their ids in their order."""
         self.note_job = self._note_job()
-        """A job was heard of; it stays the latest time that counts."""
+        """A job was heard of: its latest time counts, and rows that were written of it lack something."""
         self.note_held = self._upsert(writers, ["job_id", "writer"], ["ranges"])
         """The numbers that are held of a writer."""
         self.note_writer = self._kind(writers).on_conflict_do_nothing()
@@ -31,8 +31,9 @@ class Statements:
     def _note_job(self) -> Insert:
         statement = self._kind(jobs)
         new, old = statement.excluded.last_received_at, jobs.c.last_received_at
-        later: dict[str, ColumnElement[float]] = {"last_received_at": case((new > old, new), else_=old)}
-        return statement.on_conflict_do_update(index_elements=["job_id"], set_=later)
+        later: ColumnElement[float] = case((new > old, new), else_=old)
+        changed = {"last_received_at": later, "closed_through": null()}
+        return statement.on_conflict_do_update(index_elements=["job_id"], set_=changed)
 
     def _upsert(self, table: Table, keys: Sequence[str], changing: Sequence[str]) -> Insert:
         """Insert rows of a table; where the key is there, change these columns."""

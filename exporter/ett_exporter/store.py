@@ -359,10 +359,10 @@ class Store:
         with self._reading() as connection:
             return list(filter(self.owns, closed_rows.prunable(connection, before, ended_before)))
 
-    def begin_pruning(self, job_id: str, before: float, now: float) -> bool:
+    def begin_pruning(self, job_id: str, before: float) -> bool:
         """Note that the rows of a job are all that will be left of it; False where something came."""
         with self._writing() as connection:
-            return closed_rows.begin_pruning(connection, job_id, before, now)
+            return closed_rows.begin_pruning(connection, job_id, before)
 
     def half_pruned(self) -> list[str]:
         """Jobs of which segments are to be deleted."""

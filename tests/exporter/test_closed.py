@@ -361,3 +361,23 @@ def test_restarts_between_any_two_segments_change_no_answer(tmp_path, story, see
         plain = Opened(store)
         plain.send(story("a"))
         assert answer == plain.answer("a")
+
+
+def test_events_that_come_while_the_clock_was_set_back_are_written_as_well(database, story):
+    """What is received at an earlier time than the last of a closed job makes its rows be written anew."""
+    bodies = story("a").bodies()
+    late = bodies.pop("a1r0-a")
+    with closing(Store(database)) as store:
+        opened = Opened(store)
+        for body in bodies.values():
+            opened.service.ingest(body)
+        opened.now = NOW + 20 * DAY_S
+        opened.clean()
+        opened.now = NOW - DAY_S
+        opened.service.ingest(late)
+    with closing(Store(database)) as store:
+        again = Opened(store, NOW + 20 * DAY_S)
+        assert again.kind("a") is LiveJob
+        again.clean()
+        assert again.kind("a") is ClosedJob
+        assert again.answer("a")["samples"] == 2 * 9 * 80
