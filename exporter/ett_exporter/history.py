@@ -7,7 +7,7 @@ number; those of others are not looked at.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ MOST_ROWS = 40_000
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    view: JobView
+    known: _Known
     rows: Rows
 
 
@@ -41,15 +41,15 @@ class FleetHistory:
     def of_job(self, view: JobView) -> Rows:
         """The rows of one job."""
         with self._lock:
-            known = self._kept.get(view.account.job_id)
-            return known.rows if known and _is_same(known.view, view) else rows_of_view(view)
+            kept = self._kept.get(view.account.job_id)
+            return kept.rows if kept and kept.known == _known(view) else rows_of_view(view)
 
     def _rows(self, view: JobView) -> Rows:
-        job_id = view.account.job_id
-        known = self._kept.get(job_id)
-        if known is None or not _is_same(known.view, view):
-            known = self._kept[job_id] = _Kept(view, rows_of_view(view))
-        return known.rows
+        job_id, known = view.account.job_id, _known(view)
+        kept = self._kept.get(job_id)
+        if kept is None or kept.known != known:
+            kept = self._kept[job_id] = _Kept(known, rows_of_view(view))
+        return kept.rows
 
     def _forget(self) -> None:
         """Forget the jobs that ended first, while there are too many rows."""
@@ -74,14 +74,25 @@ def _size(rows: Rows) -> int:
     return len(rows.runs) + len(rows.failures)
 
 
-def _is_same(known: JobView, view: JobView) -> bool:
-    """Whether two views of a job have the same rows: it is over, and nothing more was heard of it."""
-    if known is view:
-        return True
-    one, other = known.account, view.account
-    ended = one.finished and other.finished
-    return ended and (one.end, one.last_event_at) == (other.end, other.last_event_at) and _same(known, view)
+class _Known(msgspec.Struct, frozen=True):
+    """What rows were made of, in small: while it is the same, so are they."""
+
+    as_of: float | None
+    """None of a job that is over: time alone changes it no more."""
+    end: float
+    last_event_at: float
+    components: Mapping[str, float]
+    causes: Sequence[str]
+    labels: Mapping[str, str]
 
 
-def _same(known: JobView, view: JobView) -> bool:
-    return known.diagnoses == view.diagnoses and known.details.labels == view.details.labels
+def _known(view: JobView) -> _Known:
+    account = view.account
+    return _Known(
+        as_of=None if account.finished else account.as_of,
+        end=account.end,
+        last_event_at=account.last_event_at,
+        components=account.components,
+        causes=[diagnosis.failure_class for diagnosis in view.diagnoses],
+        labels=view.details.labels,
+    )

@@ -271,3 +271,15 @@ def test_history_keeps_what_ended_last(incident):
         last_dropped = max(each.end for each in everything if each.job_id in dropped)
         assert all(each.end >= last_dropped for each in kept)
         assert all(each in everything for each in kept)
+
+
+def test_a_job_that_goes_on_is_read_anew(service, story):
+    """Rows follow what is heard of a job, also where the clock stands still."""
+    opened = service(now=END)
+    asked = Asked(opened)
+    answers = []
+    for body in story("goes-on", END - 200, ended=False).bodies().values():
+        opened.ingest(body)
+        answers.append(asked.get("failures"))
+        assert answers[-1] == Asked(opened).get("failures")
+    assert answers[-1] != answers[0]
