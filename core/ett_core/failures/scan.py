@@ -8,7 +8,7 @@ needle from either end: what repeats a thousand times tells nothing new.
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from ett_core.failures.classes import NOT_A_FAILURE
 from ett_core.failures.exits import EXIT_NEEDLES, WORD_NEEDLES, exit_in
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, WARNING, Rule
 from ett_core.failures.rules import RULES
-from ett_core.failures.stamps import Calendar, Moment, stamp_of
+from ett_core.failures.stamps import STAMP_WITHIN, Calendar, Moment, stamp_of
 
 LINE_LIMIT = 2000
 """Characters of a line that are read around what was found in it."""
@@ -180,13 +180,13 @@ def _placed(found: Sighting, text: str, where: Where, number: int, moment: Momen
     )
 
 
-def _lines_with_needles(low: bytes) -> dict[int, set[str]]:
-    """Where lines that hold a needle begin, with needles that they hold.
+def _lines_with_needles(low: bytes) -> dict[int, int]:
+    """Where lines that hold a needle begin, and where in them the first one stands.
 
     Of each needle the first and the last lines count.
     """
-    first: dict[bytes, list[int]] = {}
-    last: dict[bytes, deque[int]] = {}
+    first: dict[bytes, list[tuple[int, int]]] = {}
+    last: dict[bytes, deque[tuple[int, int]]] = {}
     end = -1
     start = 0
     for match in _ANY_NEEDLE.finditer(low):
@@ -197,26 +197,23 @@ def _lines_with_needles(low: bytes) -> dict[int, set[str]]:
             end = len(low) if found < 0 else found
         places = first.setdefault(needle, [])
         if len(places) < HITS_PER_NEEDLE:
-            if not places or places[-1] != start:
-                places.append(start)
-        elif places[-1] != start:
+            if not places or places[-1][0] != start:
+                places.append((start, at - start))
+        elif places[-1][0] != start:
             late = last.setdefault(needle, deque(maxlen=HITS_PER_NEEDLE))
-            if not late or late[-1] != start:
-                late.append(start)
-    hits: dict[int, set[str]] = defaultdict(set)
-    for table in (first, last):
-        for needle, starts in table.items():
-            for place in starts:
-                hits[place].add(needle.decode())
+            if not late or late[-1][0] != start:
+                late.append((start, at - start))
+    hits: dict[int, int] = {}
+    for found_places in (*first.values(), *last.values()):
+        for place, offset in found_places:
+            hits[place] = min(offset, hits.get(place, offset))
     return hits
 
 
-def _window(line: bytes, needles: Iterable[str]) -> bytes:
-    """The line, or of a very long one its beginning and what stands around the first needle."""
+def _window(line: bytes, at: int) -> bytes:
+    """The line, or of a very long one what stands around the first needle, which is `at`."""
     if len(line) <= LINE_LIMIT:
         return line
-    low = line.lower()
-    at = min((place for n in needles if (place := low.find(n.encode())) >= 0), default=0)
     begin = max(at - LINE_LIMIT // 4, 0)
     return line[begin : begin + LINE_LIMIT]
 
@@ -228,8 +225,8 @@ def _moment(data: bytes, start: int, text: str, stamps: Calendar) -> Moment | No
             return stamps.moment(stamp)
         if start == 0:
             return None
-        begin = data.rfind(b"\n", max(start - LINE_LIMIT, 0), start - 1) + 1
-        text = data[begin : start - 1].decode("utf-8", "replace")
+        begin = data.rfind(b"\n", 0, start - 1) + 1
+        text = data[begin : min(start - 1, begin + STAMP_WITHIN * 4)].decode("utf-8", "replace")
         start = begin
     return None
 
