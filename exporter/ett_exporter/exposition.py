@@ -105,7 +105,9 @@ class Exposition:
 
     def _enter(self, views: Sequence[JobView]) -> None:
         for view in views:
-            self._ledger.put(view, is_old=self._service.was_known_at_start(view.account.job_id))
+            job_id = view.account.job_id
+            is_old = self._service.was_known_at_start(job_id)
+            self._ledger.put(view, is_old=is_old, is_shown=job_id in self._shown)
         self._ledger.keep({view.account.job_id for view in views})
 
     def _series_of(self, job_id: str, view: JobView) -> int:
@@ -119,7 +121,7 @@ class Exposition:
         """The texts of an answer in their order, and where `packed` the same as pieces of a gzip stream."""
         of_jobs = self._chunks.refresh()
         others, count = JobText(), JobText()
-        others.update([*fleet_samples(self._ledger, self._shown), *self._own_samples()])
+        others.update([*fleet_samples(self._ledger), *self._own_samples()])
         count.update([Sample("ett_exporter_series", (), self._chunks.series + others.series)])
         texts: list[bytes] = []
         pieces: list[bytes] = []

@@ -6,7 +6,7 @@ weighs each second by the accelerators of its job; queueing after a failure weig
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ett_core.accounting.account import seconds
 from ett_core.components import COMPONENTS, TRAINING
@@ -19,9 +19,9 @@ from ett_exporter.text import Sample, Samples, histogram
 _PLACE = {component: place for place, component in enumerate(COMPONENTS)}
 
 
-def fleet_samples(ledger: Ledger, shown: Iterable[str]) -> Samples:
-    """Samples over all jobs in the ledger; jobs by state only of those `shown` on /metrics."""
-    for state, count in sorted(ledger.states(shown).items()):
+def fleet_samples(ledger: Ledger) -> Samples:
+    """Samples over all jobs in the ledger; jobs by state only of those that are shown on /metrics."""
+    for state, count in sorted((+ledger.states).items()):
         yield Sample("ett_fleet_jobs", state, count)
     yield from _windows(ledger)
     yield from _final(ledger)

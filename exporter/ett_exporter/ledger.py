@@ -93,6 +93,9 @@ class Ledger:
 
     def __init__(self) -> None:
         self._of_job: dict[str, Contribution] = {}
+        self._shown: dict[str, StateKey] = {}
+        self.states: Counter[StateKey] = Counter()
+        """How many of the jobs that are shown are in which state."""
         self.wall: dict[WindowKey, int] = {}
         self.held: dict[WindowKey, int] = {}
         self.final: Growing[FinalKey] = Growing()
@@ -103,13 +106,18 @@ class Ledger:
         self.to_recover: dict[str, Histogram] = {}
         self.blocking: dict[str, Histogram] = {}
 
-    def put(self, view: JobView, *, is_old: bool = False) -> None:
-        """Let a job contribute what its view says; of a job that `is_old`, the first one counts nothing."""
+    def put(self, view: JobView, *, is_old: bool = False, is_shown: bool = True) -> None:
+        """Let a job contribute what its view says; of a job that `is_old`, the first one counts nothing.
+
+        Those that are not shown are not counted by their state.
+        """
         job_id = view.account.job_id
         before = self._of_job.get(job_id)
         if before is not None and before.view is view:
+            self._show(job_id, before.state if is_shown else None)
             return
         now = self._of_job[job_id] = contribution(view, before)
+        self._show(job_id, now.state if is_shown else None)
         _move(self.wall, before.wall if before else {}, now.wall)
         _move(self.held, before.held if before else {}, now.held)
         if before is None and is_old:
@@ -120,14 +128,22 @@ class Ledger:
         self.nodes.change(before.nodes if before else {}, now.nodes)
         self._observe(before, now)
 
-    def states(self, job_ids: Iterable[str]) -> Counter[StateKey]:
-        """How many of these jobs, all of them here, are in which state."""
-        return Counter([self._of_job[job_id].state for job_id in job_ids])
+    def _show(self, job_id: str, state: StateKey | None) -> None:
+        before = self._shown.get(job_id)
+        if before == state:
+            return
+        if before is not None:
+            del self._shown[job_id]
+            self.states[before] -= 1
+        if state is not None:
+            self._shown[job_id] = state
+            self.states[state] += 1
 
     def keep(self, job_ids: Container[str]) -> None:
         """Let go of all other jobs; what they counted stays counted."""
         for job_id in [known for known in self._of_job if known not in job_ids]:
             gone = self._of_job.pop(job_id)
+            self._show(job_id, None)
             _move(self.wall, gone.wall, {})
             _move(self.held, gone.held, {})
 

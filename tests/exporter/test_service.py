@@ -166,7 +166,7 @@ def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
     ledger = Ledger()
     for view in views:
         ledger.put(view)
-    samples = list(fleet_samples(ledger, [view.account.job_id for view in views]))
+    samples = list(fleet_samples(ledger))
     held = {
         s.labels[2]: s.value
         for s in samples
