@@ -14,8 +14,8 @@ import msgspec
 from ett_core.fleet.rows import Rows, rows_of
 from ett_exporter.live import JobView
 
-MOST_ROWS = 40_000
-"""Runs and failures kept, together; at about 2 kB each."""
+MOST_ROWS = 60_000
+"""Runs and failures kept, together; at about 1 kB each."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
