@@ -1,6 +1,6 @@
 """How fast an exporter takes in events durably over HTTP, next to a plain handler, in one run; and restarts.
 
-    python benchmarks/exporter/ingest.py [--events 200000] [--senders 8] [--rounds 3]
+    python benchmarks/exporter/ingest.py [--events 256000] [--senders 16] [--rounds 5]
     python benchmarks/exporter/ingest.py --restart [--jobs 1000] [--events 5000000]
 
 The rival is a Starlette handler on the same server (uvicorn, uvloop, httptools) that decodes each line
@@ -236,15 +236,15 @@ def restart(jobs: int, events: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int)
-    parser.add_argument("--senders", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--senders", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--restart", action="store_true")
     parser.add_argument("--jobs", type=int, default=1000)
     arguments = parser.parse_args()
     if arguments.restart:
         restart(arguments.jobs, arguments.events or 5_000_000)
     else:
-        compare(arguments.events or 200_000, arguments.senders, arguments.rounds)
+        compare(arguments.events or 256_000, arguments.senders, arguments.rounds)
 
 
 if __name__ == "__main__":
