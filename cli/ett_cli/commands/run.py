@@ -99,6 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
     job_id = sanitised_job_id(given)
     directory = arguments.journal_dir or default_journal_dir(job_id, os.environ)
+    places: list[Path] = []
     try:
         settings = LaunchSettings(
             command=command,
@@ -118,14 +119,21 @@ def run(arguments: argparse.Namespace) -> int:
         environ = with_auto(os.environ, arguments.auto)
         if (switch := environ.get("ETT_AUTO", "")) not in ("", "0", "1"):
             _say(f"ETT_AUTO={switch!r} is ignored: 0 switches automatic observation off")
-        status = launch(settings, environ, say=say, meanwhile=lambda: Guard().call(prepare_last_sentences))
+        status = launch(
+            settings,
+            environ,
+            say=say,
+            meanwhile=lambda: Guard().call(prepare_last_sentences),
+            found_place=places.append,
+        )
     except ValueError as error:
         return _complain(str(error), 2)
     except FileNotFoundError as error:
         return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND)
     except OSError as error:
         return _complain(f"{error.filename or command[0]}: {error.strerror}", CANNOT_RUN)
-    sentences = None if arguments.quiet else Guard().call(last_sentences, directory, job_id, time.time())
+    place = (places or [directory])[-1]
+    sentences = None if arguments.quiet else Guard().call(last_sentences, place, job_id, time.time())
     for sentence in sentences or ():
         say(sentence)
     return status

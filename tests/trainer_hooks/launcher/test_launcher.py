@@ -347,6 +347,7 @@ def test_a_journal_directory_that_cannot_be_written_gives_way_to_a_temporary_one
     assert found.startswith(f"{tmp_path}/ett-")
     assert (status, out) == (7, f"None {found}\n")
     assert [event.kind for event in events_in(Path(found))][-1] == "job_end"
+    assert f"ett account {found}" in err
 
 
 def test_a_home_that_cannot_be_written_stops_no_training(trainer_env, tmp_path):

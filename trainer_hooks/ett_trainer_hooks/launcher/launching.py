@@ -55,6 +55,7 @@ def launch(  # noqa: PLR0913 - the world is injected
     err: Sink | None = None,
     say: Callable[[str], object] = lambda _: None,
     meanwhile: Callable[[], object] = lambda: None,
+    found_place: Callable[[Path], object] = lambda _: None,
 ) -> int:
     """Run the command to its end; returns its exit status (128 + n where signal n ended it).
 
@@ -69,6 +70,7 @@ def launch(  # noqa: PLR0913 - the world is injected
         err: takes what it prints as errors; this process's standard error by default.
         say: takes sentences for the person who started the launcher.
         meanwhile: is called once in a thread, when the command has had a second to start.
+        found_place: is told the directory in which the events are kept.
 
     Raises:
         OSError: the command cannot be started.
@@ -81,6 +83,7 @@ def launch(  # noqa: PLR0913 - the world is injected
     except ValueError as error:
         say(f"{error}; the command runs unobserved")
         return _unobserved(settings, environ, say)
+    found_place(place)
     say(f"job {start.identity.job_id}, events in {place}")
     sinks = (out or stream_sink(sys.stdout), err or stream_sink(sys.stderr))
     progress = Progress()
