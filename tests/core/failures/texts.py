@@ -366,4 +366,243 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "UserWarning: Detected kernel version 3.10.0, which is below the recommended minimum of 5.5.0; this can cause the process to hang.",
     ),
     ("gpu_ecc", "NVRM: Xid (PCI:0000:3b:00): 92, pid=1, High single-bit ECC error rate"),
+    (
+        "gpu_ecc",
+        "2026-03-01T04:11:09 gpu17 kernel: [88123.4] NVRM: Xid (PCI:0000:87:00): 140, pid=0, name=, Unrecovered ECC error detected",
+    ),
+    (
+        "gpu_ecc",
+        "GPU 5: Volatile Uncorrectable ECC errors: 12 ; RuntimeError: CUDA error: uncorrectable ECC error encountered",
+    ),
+    (
+        "gpu_lost",
+        "nvidia-smi: Unable to determine the device handle for GPU 0000:06:00.0: GPU is lost. Reboot the system to recover this GPU\nRuntimeError: CUDA error: unknown error",
+    ),
+    ("gpu_hardware|gpu_lost", "NVRM: Xid (PCI:0000:4e:00): 120, pid=912, GSP task timeout @ pc:0x"),
+    ("gpu_hardware", "NVRM: Xid (PCI:0000:4e:00): 110, pid='<unknown>', name=<unknown>, Security Fault"),
+    ("nvlink_fault", "nvidia-nvswitch2: SXid (PCI:0000:0a:00.0): 20001, Fatal, Link 45 TX Replay Error"),
+    (
+        "gpu_app_fault",
+        "torch.AcceleratorError: CUDA error: device-side assert triggered\nSearch for `cudaErrorAssert' in the docs",
+    ),
+    (
+        "gpu_app_fault",
+        "/pytorch/aten/src/ATen/native/cuda/Loss.cu:250: nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], thread: [11,0,0] Assertion `t >= 0 && t < n_classes` failed.",
+    ),
+    ("gpu_app_fault", "HIP error: an illegal memory access was encountered"),
+    (
+        "gpu_app_fault",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED\nCUDA error: an illegal memory access was encountered",
+    ),
+    ("gpu_oom", "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    (
+        "gpu_oom",
+        "[rank0]: torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory) Currently allocated : 39 GiB Requested: 2 GiB",
+    ),
+    ("gpu_busy", "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable"),
+    (
+        "cuda_driver",
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination",
+    ),
+    ("cuda_driver", "RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain."),
+    ("cuda_driver|environment_error|config_error", "AssertionError: Torch not compiled with CUDA enabled"),
+    (
+        "host_oom",
+        "Nov 29 10:00:01 n3 kernel: python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+    ),
+    ("host_oom", "Last State: Terminated\n  Reason: OOMKilled\n  Exit Code: 137"),
+    ("host_oom", "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."),
+    (
+        "host_oom",
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 12.0 GiB for an array with shape (1610612736,) and data type float64",
+    ),
+    ("host_oom", "OSError: [Errno 12] Cannot allocate memory"),
+    ("shm_exhausted", "OSError: [Errno 28] No space left on device: '/dev/shm/torch_881_12'"),
+    (
+        "shm_exhausted",
+        "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-9aKj (size 9637888), error: No space left on device (28)",
+    ),
+    ("resource_limit", "BlockingIOError: [Errno 11] Resource temporarily unavailable"),
+    ("resource_limit", "OSError: [Errno 24] Too many open files"),
+    (
+        "resource_limit|network_fault",
+        "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.\nNCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
+    ),
+    (
+        "collective_timeout",
+        "[rank4]:[E1201 09:00:00.1 ProcessGroupNCCL.cpp:629] [Rank 4] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=_REDUCE_SCATTER_BASE, Timeout(ms)=1800000) ran for 1800090 milliseconds before timing out.\n[rank4]: torch.distributed.DistBackendError",
+    ),
+    (
+        "collective_timeout|straggler",
+        "RuntimeError: [Rank 0]: Ranks 3 failed to pass monitoredBarrier in 1800000 ms",
+    ),
+    (
+        "collective_mismatch",
+        "RuntimeError: Detected mismatch between collectives on ranks. Rank 2 is running collective: CollectiveFingerPrint(SequenceNumber=9, OpType=BROADCAST",
+    ),
+    (
+        "peer_failure",
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2027, remote process exited or there was a network error, NCCL version 2.21.5\nncclRemoteError",
+    ),
+    ("peer_failure|collective_timeout", "RuntimeError: Application timeout caused pair closure"),
+    ("peer_failure|rendezvous_failure", "[W1129 c10d] sendBytes failed on SocketImpl(fd=4): Broken pipe"),
+    ("network_fault", "NCCL WARN NET/IB : mlx5_2:1 Got async error event: port error"),
+    (
+        "network_fault",
+        "transport/net_ib.cc:2210 NCCL WARN NET/IB: Got completion from peer 10.0.1.2<40000> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) reqSize=0 vendor_err=129",
+    ),
+    (
+        "rendezvous_failure",
+        "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (10.2.0.4, 29400).",
+    ),
+    (
+        "rendezvous_failure",
+        "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)",
+    ),
+    (
+        "port_in_use",
+        "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+    ),
+    ("port_in_use", "RuntimeError: [enforce fail at socket.cpp] bind: Address already in use"),
+    ("node_failure", "srun: error: Node failure on node-17\nsrun: error: Node node-17 has become DOWN"),
+    (
+        "node_failure",
+        "The node: 9f with IP 10.0.0.9 has been marked dead because the detector has missed too many heartbeats from it.",
+    ),
+    (
+        "node_failure",
+        "Status:  Failed\nReason:  NodeLost\nMessage: Node gpu-3 which was running pod train-0 is unresponsive",
+    ),
+    (
+        "preempted",
+        "slurmstepd: error: *** STEP 99.0 ON c7 CANCELLED AT 2026-02-01T00:00:00 DUE TO PREEMPTION ***",
+    ),
+    ("preempted", "Reason: Preempted\nMessage: Preempted in order to admit critical pod"),
+    ("preempted", "AWS spot: instance-action terminate notice; exiting"),
+    (
+        "evicted",
+        "Message: Pod was rejected/evicted: The node had condition: [MemoryPressure].  Reason: Evicted",
+    ),
+    (
+        "evicted|host_oom",
+        "The node was low on resource: memory. Container trainer was using 61Gi, which exceeds its request of 32Gi.",
+    ),
+    ("maintenance", "scontrol: Reason=Not responding, DrainReason=maintenance; node state DRAINED"),
+    (
+        "time_limit",
+        "slurmstepd: error: *** JOB 5 ON n CANCELLED AT 2026-01-01T10:00:00 DUE TO TIME LIMIT ***\nsrun: Job step aborted",
+    ),
+    ("time_limit", "TERM_RUNLIMIT: job killed after reaching LSF run time limit."),
+    (
+        "user_cancelled",
+        "W1129 torch/distributed/elastic/agent/server/api.py:704] Received Signals.SIGINT death signal, shutting down workers\nKeyboardInterrupt",
+    ),
+    (
+        "external_stop",
+        "W1129 10:00:00.1 12 torch/distributed/elastic/agent/server/api.py:719] Received Signals.SIGTERM death signal, shutting down workers",
+    ),
+    (
+        "dataloader_failure",
+        "RuntimeError: DataLoader worker (pid 4242) exited unexpectedly with exit code 1. Details are lost due to multiprocessing.",
+    ),
+    ("data_corrupt", "webdataset: tarfile.ReadError: unexpected end of data in shard-0012.tar"),
+    ("data_corrupt", "zlib.error: Error -3 while decompressing data: incorrect header check"),
+    ("data_corrupt", "libpng error: IDAT: CRC error\nOSError: broken data stream when reading image file"),
+    ("storage_io", "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/fuse/data'"),
+    (
+        "storage_io",
+        "LustreError: 11-0: scratch-MDT0000-mdc: operation ldlm_enqueue to node failed: rc = -107",
+    ),
+    ("storage_full", "OSError: [Errno 28] No space left on device"),
+    (
+        "storage_full|checkpoint_save_failed",
+        "RuntimeError: [enforce fail at inline_container.cc:603] . unexpected pos 5568 vs 5462",
+    ),
+    (
+        "object_store",
+        "google.api_core.exceptions.ServiceUnavailable: 503 PUT https://storage.googleapis.com/upload/storage/v1/b/ckpt: backendError",
+    ),
+    ("object_store", "botocore.exceptions.NoCredentialsError: Unable to locate credentials"),
+    ("object_store", "s3fs: PermissionError: Access Denied (403 Forbidden) on s3://bucket/ckpt"),
+    (
+        "checkpoint_save_failed",
+        "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([1])\nTraceback (most recent call last): (RANK 1)\nPermissionError: [Errno 13] Permission denied: '/ckpt/step_5/__1_0.distcp'",
+    ),
+    (
+        "checkpoint_corrupt",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/ckpt/step_100/.metadata'",
+    ),
+    (
+        "checkpoint_corrupt",
+        "RuntimeError: unexpected EOF, expected 81920 more bytes. The file might be corrupted.",
+    ),
+    (
+        "checkpoint_incompatible",
+        'RuntimeError: Error(s) in loading state_dict for GPT: Missing key(s) in state_dict: "head.bias".',
+    ),
+    (
+        "checkpoint_incompatible",
+        "KeyError: 'optimizer.state.table_3.momentum1' not found in checkpoint state_dict",
+    ),
+    ("nan_loss", "ValueError: NaN detected in loss at iteration 200, terminating"),
+    (
+        "nan_loss",
+        "lightning.pytorch.callbacks: Monitored metric train_loss = nan is not finite. Previous best value was 0.2. Signaling Trainer to stop.",
+    ),
+    ("nan_loss", "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output."),
+    ("compile_failure", "torch._dynamo.exc.Unsupported: Data-dependent branching"),
+    ("compile_failure", "torch._inductor.exc.InductorError: LoweringException: AssertionError"),
+    ("compile_failure", "RuntimeError: PassManager::run failed"),
+    ("environment_error", "ImportError: cannot import name 'EmbeddingBagCollection' from 'torchrec'"),
+    ("environment_error", "OSError: libnccl.so.2: cannot open shared object file: No such file or directory"),
+    (
+        "environment_error",
+        'Failed to pull image "repo/train:1": rpc error: code = NotFound\nWarning Failed Error: ErrImagePull',
+    ),
+    (
+        "config_error",
+        "ValueError: The number of heads (12) must be divisible by the tensor parallel size (8)",
+    ),
+    ("config_error", "argparse.ArgumentError: argument --lr: invalid float value: 'abc'"),
+    ("config_error", "jsonargparse: error: Parser key \"model.foo\": Expected a <class 'int'>"),
+    ("user_code", "[rank1]: AttributeError: 'NoneType' object has no attribute 'shape'"),
+    ("user_code", "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x10 and 20x5)"),
+    (
+        "user_code|collective_mismatch",
+        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
+    ),
+    ("native_crash", "srun: error: n1: task 3: Segmentation fault"),
+    ("native_crash", "*** Error in `python': corrupted size vs. prev_size: 0x7f ***\nAborted (core dumped)"),
+    (
+        "service_error",
+        "wandb: ERROR Error while calling W&B API: internal server error\nwandb.errors.CommError: Run initialization has timed out after 90.0 sec.",
+    ),
+    ("service_error", "huggingface_hub.errors.HfHubHTTPError: 504 Server Error: Gateway Time-out for url"),
+    (
+        "service_error",
+        "mlflow.exceptions.MlflowException: API request to http://mlflow:5000 failed with exception HTTPConnectionPool: Max retries exceeded",
+    ),
+    (
+        "not_a_failure",
+        "[W1129 ProcessGroupNCCL.cpp:4115] Using device 0 under current context since device_id not specified",
+    ),
+    (
+        "not_a_failure",
+        "/usr/lib/python3/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 12 leaked semaphore objects to clean up at shutdown",
+    ),
+    (
+        "not_a_failure",
+        "wandb: WARNING Retry attempt failed: 503 Service Unavailable, will retry\nstep 100 loss 0.2",
+    ),
+    (
+        "not_a_failure",
+        "NCCL INFO comm 0x55 rank 0 nranks 8 - Abort COMPLETE\nEpoch 3 done, training complete",
+    ),
+    ("not_a_failure", "INFO checkpoint saved in 12 s; 0 errors, 0 failed shards"),
+    (
+        "not_a_failure",
+        "WARNING: Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+    ),
+    ("unknown", "srun: error: n4: task 7: Exited with exit code 1"),
+    ("hang|unknown", "2026-01-01 10:00:00 step 10\nWARNING: rank 3 has made no progress for 900 s"),
 )

@@ -6,6 +6,22 @@ from ett_core.failures.rule import CASCADE, CONTEXT, WARNING, Rule
 
 HOST = (
     Rule(
+        failure_class="resource_limit",
+        needles=("errno 11]",),
+        pattern=r"errno 11\] resource temporarily unavailable",
+        example="BlockingIOError: [Errno 11] Resource temporarily unavailable",
+        counter_example="[Errno 111] Connection refused",
+        certain=False,
+    ),
+    Rule(
+        failure_class="object_store",
+        needles=("access denied", "403 forbidden", "accessdenied"),
+        pattern=r"(?:s3|gs|abfss?|wasbs?)://.{0,160}(?:access ?denied|403)|(?:s3fs|boto\w*|gcsfs|adlfs).{0,120}(?:access ?denied|403)"
+        r"|(?:access ?denied|403 forbidden).{0,120}(?:s3|gs|abfss?)://",
+        example="s3fs: PermissionError: Access Denied (403 Forbidden) on s3://bucket/ckpt",
+        counter_example="the page answers 403 Forbidden to robots",
+    ),
+    Rule(
         failure_class="host_oom",
         role=CONTEXT,
         needles=("oom-killer ended no process",),

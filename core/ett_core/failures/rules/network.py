@@ -6,6 +6,13 @@ from ett_core.failures.rule import CASCADE, TEARDOWN, Rule
 
 NETWORK = (
     Rule(
+        failure_class="rendezvous_failure",
+        needles=("store based barrier", "store_based_barrier_key"),
+        pattern=r"timed out initializing process group in store based barrier|store_based_barrier_key.{0,80}worker_count",
+        example="RuntimeError: Timed out initializing process group in store based barrier on rank: 0 (worker_count=3)",
+        counter_example="Rank 0: Completed store-based barrier for key:store_based_barrier_key:1 with 4 nodes.",
+    ),
+    Rule(
         failure_class="shm_exhausted",
         needles=("no space left on device", "shared memory segment", "/dev/shm"),
         pattern=r"(?:shm\.h|/dev/shm|nccl-shm|posix_fallocate|shared memory segment).{0,160}(?:no space left|failed|error)"

@@ -10,6 +10,14 @@ from ett_core.failures.rule import CASCADE, TEARDOWN, WARNING, Rule
 
 SCHEDULER = (
     Rule(
+        failure_class="preempted",
+        needles=("instance-action",),
+        pattern=r"instance-action.{0,60}(?:terminate|stop|hibernate)",
+        example="AWS spot: instance-action terminate notice; exiting",
+        counter_example="no instance-action yet",
+        at_warning=True,
+    ),
+    Rule(
         failure_class="time_limit",
         needles=(
             "due to time limit",

@@ -6,6 +6,33 @@ from ett_core.failures.rule import CONTEXT, WARNING, Rule
 
 SOFTWARE = (
     Rule(
+        failure_class="environment_error",
+        needles=("not compiled with cuda", "not compiled with hip", "without cuda support"),
+        pattern=r"not compiled with (?:cuda|hip|nccl)|without cuda support",
+        example="AssertionError: Torch not compiled with CUDA enabled",
+        counter_example="this wheel is compiled with CUDA 13",
+    ),
+    Rule(
+        failure_class="checkpoint_incompatible",
+        needles=("not found in checkpoint", "not found in the checkpoint", "not found in state_dict"),
+        example="KeyError: 'optimizer.state.table_3.momentum1' not found in checkpoint state_dict",
+        counter_example="checkpoint not found in /ckpt, starting anew",
+    ),
+    Rule(
+        failure_class="checkpoint_save_failed",
+        needles=("permissionerror", "permission denied"),
+        pattern=r"permission denied.{0,120}(?:\.distcp|\.metadata|ckpt|checkpoint|\.pt\b|\.safetensors)",
+        example="PermissionError: [Errno 13] Permission denied: '/ckpt/step_5/__1_0.distcp'",
+        counter_example="PermissionError: [Errno 13] Permission denied: '/data/part-3'",
+        certain=False,
+    ),
+    Rule(
+        failure_class="config_error",
+        needles=("error: parser key", "parsererror"),
+        example="train.py: error: Parser key \"model.depth\": Expected a <class 'int'>",
+        counter_example="the parser keyed in the model",
+    ),
+    Rule(
         failure_class="nan_loss",
         needles=("nan", "inf", "finite", "loss scale"),
         pattern=r"(?:loss|grad\w*|norm|logits).{0,40}(?:\bis|\bbecame|\bwas|\bare|contains?|=|:) ?(?:\binfinite or nan|nan\b|inf\b|infinite|not finite|non-?finite)"
