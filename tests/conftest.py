@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 REQUIRED = os.environ.get("ETT_REQUIRE_SERVICES") == "1"
-PROGRAMS = ("chromium", "prometheus", "promtool")
+PROGRAMS = ("chromium", "prometheus", "promtool", "victoria-metrics")
 TORCHREC_PARTS = ("torch", "torchrec", "fbgemm_gpu")
 FRAMEWORKS = ("lightning", "transformers", "accelerate")
 

@@ -1,0 +1,121 @@
+"""What Prometheus and VictoriaMetrics answer to queries is what the exporter's own API answers."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+ETT = str(Path(sys.executable).with_name("ett"))
+WITHIN_S = 60.0
+DIGITS = 1e-10
+FRESH = {"latency_offset": "1ms", "nocache": "1"}
+"""VictoriaMetrics holds back the latest seconds without these; Prometheus does not know them."""
+
+
+def prometheus(directory: Path, config: Path, address: str) -> list[str]:
+    storage = f"--storage.tsdb.path={directory / 'tsdb'}"
+    return [f"--config.file={config}", storage, f"--web.listen-address={address}", "--log.level=error"]
+
+
+def victoria_metrics(directory: Path, config: Path, address: str) -> list[str]:
+    storage = f"-storageDataPath={directory / 'vm'}"
+    return [f"-promscrape.config={config}", storage, f"-httpListenAddr={address}", "-loggerLevel=ERROR"]
+
+
+ENGINES: dict[str, Callable[[Path, Path, str], list[str]]] = {
+    "prometheus": prometheus,
+    "victoria-metrics": victoria_metrics,
+}
+
+
+def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(command, text=True, stderr=subprocess.DEVNULL, **options)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def exporter_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An exporter that holds a small simulated fleet."""
+    database = tmp_path_factory.mktemp("exporter") / "ett.sqlite"
+    words = ["--port", "0", "--database", str(database), "--ended-grace-s", "100000000"]
+    for process in running([ETT, "exporter", *words], stdout=subprocess.PIPE):
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[3]
+        simulated = [ETT, "simulate", "--scenario", "small", "--seed", "3", "--exporter", url]
+        subprocess.run(simulated, check=True, capture_output=True)
+        yield url
+
+
+@pytest.fixture(params=ENGINES)
+def engine_url(request: pytest.FixtureRequest, tmp_path: Path, exporter_url: str) -> Iterator[str]:
+    program = shutil.which(request.param)
+    if program is None:
+        pytest.skip(f"{request.param} is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    config = tmp_path / "scrape.yml"
+    target = exporter_url.removeprefix("http://")
+    config.write_text(
+        "global: {scrape_interval: 1s}\n"
+        f"scrape_configs: [{{job_name: ettwatch, static_configs: [{{targets: ['{target}']}}]}}]\n"
+    )
+    words = ENGINES[request.param](tmp_path, config, address)
+    yield from (f"http://{address}" for _ in running([program, *words], stdout=subprocess.DEVNULL))
+
+
+class Asked:
+    """Values by labels that an engine answers to a query."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __call__(self, query: str, *labels: str) -> dict[tuple[str, ...], float]:
+        try:
+            answer = httpx.get(
+                f"{self._url}/api/v1/query", params={"query": query, **FRESH}, timeout=10.0, trust_env=False
+            )
+        except httpx.TransportError:
+            return {}
+        rows = answer.json()["data"]["result"] if answer.status_code == httpx.codes.OK else []
+        return {tuple(row["metric"][name] for name in labels): float(row["value"][1]) for row in rows}
+
+
+@pytest.mark.service("prometheus")
+@pytest.mark.service("victoria-metrics")
+def test_queries_give_the_values_of_the_api(exporter_url: str, engine_url: str) -> None:
+    """Components, times to start and states of every job that has ended; VictoriaMetrics keeps twelve digits."""
+    ask = Asked(engine_url)
+    url = f"{exporter_url}/api/v1/jobs"
+    jobs = [job for job in httpx.get(url, trust_env=False).json()["jobs"] if job["finished"]]
+    assert len(jobs) > 1
+    until_s, pause = time.monotonic() + WITHIN_S, threading.Event()
+    while len(ask("ett_job_wall_seconds", "job_id")) < len(jobs):
+        assert time.monotonic() < until_s, "the engine did not scrape every job in time"
+        pause.wait(0.2)
+    walls = ask("ett_job_wall_seconds", "job_id")
+    parts = ask("ett_job_component_seconds", "job_id", "component")
+    starts = ask("ett_job_time_to_start_seconds", "job_id")
+    states = ask("ett_job_state", "job_id", "state")
+    for job in jobs:
+        key = job["job_id"]
+        assert walls[key,] == pytest.approx(job["wall_s"], rel=DIGITS)
+        own = {component: s for (job_id, component), s in parts.items() if job_id == key}
+        assert own == pytest.approx(job["components"], rel=DIGITS)
+        assert starts.get((key,)) == pytest.approx(job["tts_s"], rel=DIGITS)
+        assert {s for j, s in states if j == key} == {job["state"]}
+    sums = ask("sum by (job_id) (ett_job_component_seconds)", "job_id")
+    assert sums == pytest.approx(walls, rel=DIGITS)
