@@ -97,7 +97,7 @@ class Asked:
 @pytest.mark.service("prometheus")
 @pytest.mark.service("victoria-metrics")
 def test_queries_give_the_values_of_the_api(exporter_url: str, engine_url: str) -> None:
-    """Components, times to start and states of every job that has ended; VictoriaMetrics keeps twelve digits."""
+    """Components, times to start and states of every job that has ended, to ten digits."""
     ask = Asked(engine_url)
     url = f"{exporter_url}/api/v1/jobs"
     jobs = [job for job in httpx.get(url, trust_env=False).json()["jobs"] if job["finished"]]
