@@ -141,7 +141,7 @@ class History:
     def phase(self, rank: int, at: float, name: str, most: float, track: str = "main") -> float:
         self.say(ev.PhaseBegin, rank, at, phase=name, track=track)
         end = self.after(at, most)
-        if self.chance(0.15):
+        if most > 0.1 and self.chance(0.15):
             at = self.after(at, most / 2)
             end = max(end, self.phase(rank, at, self.source.choice(INIT_PHASES), most / 2, track))
         if self.chance(0.95):
