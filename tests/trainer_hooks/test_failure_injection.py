@@ -77,6 +77,7 @@ AUTOMATIC = {
     "loaded": lambda r: r.loaded(Broken()),
     "loop_began": lambda r: r.loop_began(1.0, 0.5, 3),
     "note_save": lambda r: r.note_save(3, Broken()),
+    "save_broke": lambda r: r.save_broke(Broken()),
     "saved": lambda r: r.saved(3, "state.pt"),
     "settle": lambda r: (r.saved(3, Broken()), r.settle()),
     "step_seen": lambda r: r.guard.call(r.step_seen, 0.1),  # the seams of torch call it so
