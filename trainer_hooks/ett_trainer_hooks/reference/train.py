@@ -36,6 +36,7 @@ def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] 
         dist.init_process_group("gloo")
     try:
         _train(settings, recorder, device, clock)
+        dist.barrier()  # the ranks leave together: none closes what another still uses
     finally:
         dist.destroy_process_group()
 
