@@ -357,6 +357,3 @@ _TABLE = (
 
 CLASSES: Mapping[str, FailureClass] = MappingProxyType({row.name: row for row in _TABLE})
 """Every class by its name, in the order in which they are documented."""
-
-BY_DECISION = frozenset({"preempted", "evicted", "maintenance", "time_limit", "user_cancelled"})
-"""Classes in which somebody or some rule decided that the job must end."""

@@ -19,14 +19,13 @@ FROM_SHELL = 128
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """What an exit code suggests. `told` is False where it suggests nothing.
+    """What an exit code suggests; of class `unknown` where it suggests nothing.
 
     `by_abort`: the process ended itself, as it does after an error that it has met elsewhere.
     """
 
     failure_class: str
     role: str
-    told: bool = True
     by_abort: bool = False
 
 
@@ -77,23 +76,23 @@ def of_exit(code: int, *, supervised: bool = False) -> Ending | None:
     watchdog of a rank that waited does, not where the trouble began.
 
     >>> of_exit(-9), of_exit(137).failure_class, of_exit(0)
-    (Ending(failure_class='host_oom', role='root', told=True, by_abort=False), 'host_oom', None)
-    >>> of_exit(1).told, of_exit(-6, supervised=True).failure_class
-    (False, 'collective_timeout')
+    (Ending(failure_class='host_oom', role='root', by_abort=False), 'host_oom', None)
+    >>> of_exit(1).failure_class, of_exit(-6, supervised=True).failure_class
+    ('unknown', 'collective_timeout')
     """
     if code == 0:
         return None
     name = _name(-code if code < 0 else code - FROM_SHELL)
     if name == "SIGABRT" and supervised:
         return Ending("collective_timeout", CASCADE)
-    return _BY_SIGNAL.get(name, Ending(UNKNOWN, ROOT, told=False))
+    return _BY_SIGNAL.get(name, Ending(UNKNOWN, ROOT))
 
 
 def exit_in(line: str) -> tuple[Ending, int | None] | None:
     """The end of a process that a line tells of, and the local rank where it says so.
 
     >>> exit_in("failed (exitcode: -9) local_rank: 1 (pid: 1168) of binary: python")
-    (Ending(failure_class='host_oom', role='root', told=True, by_abort=False), 1)
+    (Ending(failure_class='host_oom', role='root', by_abort=False), 1)
     >>> exit_in("exitcode: 0") is None
     True
     """

@@ -1,4 +1,4 @@
-"""Time stamps in lines of logs: with and without year, date and zone, and the kernel's uptime.
+"""Time stamps in lines of logs: with and without year, date and zone.
 
 Pure. A line may carry any of the usual forms; what a form leaves out (the year, the day) is
 taken from the last line before it that said so, and where none did the moment orders lines
@@ -29,7 +29,6 @@ _DMESG = re.compile(
 _SYSLOG = re.compile(rf"\b({'|'.join(_MONTHS)})\w* +(\d{{1,2}}) {_CLOCK}", re.IGNORECASE | re.ASCII)
 _MONTH_DAY = re.compile(rf"\b(\d\d)[-/](\d\d) {_CLOCK}", re.ASCII)
 _TIME_ONLY = re.compile(rf"(?:^|[\s\[(]){_CLOCK}(?=[\s\])|,:]|$)", re.ASCII)
-_UPTIME = re.compile(r"^(?:<\d+>)?\[ *(\d{1,9}\.\d{3,6})\]", re.ASCII)
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -63,16 +62,6 @@ def stamp_of(line: str) -> Stamp | None:
     """
     head = line[:STAMP_WITHIN]
     return next((found for form in _FORMS if (found := form(head)) is not None), None)
-
-
-def uptime_of(line: str) -> float | None:
-    """Seconds since the boot, where the kernel says so.
-
-    >>> uptime_of("[449410.332316] NVRM: Xid"), uptime_of("NVRM: Xid")
-    (449410.332316, None)
-    """
-    found = _UPTIME.match(line)
-    return float(found[1]) if found else None
 
 
 class Calendar:
