@@ -15,6 +15,7 @@ from ett_core.accounting import AttemptAccount, FailureAccount
 from ett_core.checkpoint_log import CheckpointDetail
 from ett_core.details import StepTimes
 from ett_core.failures import Diagnosis
+from ett_core.fleet.families import Family
 from ett_core.fleet.losses import Losses
 from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
@@ -250,8 +251,20 @@ class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
     last: float
 
 
+class FailureBucket(msgspec.Struct, frozen=True, kw_only=True):
+    """Failures between two moments, by the key of their group: how many, and what they cost."""
+
+    begin: float
+    end: float
+    counts: Mapping[str, int]
+    lost_accelerator_s: Mapping[str, float]
+
+
 class Failures(Answer, frozen=True, kw_only=True):
-    """Failures of many jobs, the latest first."""
+    """Failures of many jobs, the latest first.
+
+    `over_time`: equal parts of the time asked for, where `buckets` asks for so many.
+    """
 
     failures: Sequence[FailureOfJob]
     total: int
@@ -260,6 +273,7 @@ class Failures(Answer, frozen=True, kw_only=True):
     cost: float | None
     group_by: str | None
     groups: Sequence[FailureGroup]
+    over_time: Sequence[FailureBucket]
 
 
 class FailureDetail(FailureOfJob, frozen=True, kw_only=True):
@@ -289,6 +303,44 @@ class Regressions(Answer, frozen=True, kw_only=True):
     failures: int
     components: Sequence[Regression]
     outbreaks: Sequence[Outbreak]
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt whose loop began, as regressions see it.
+
+    `figures` are seconds, and for `data_wait`, `checkpoint_blocking` and `recompile` shares of the
+    loop (0 to 1). `family`: what it is compared with.
+    """
+
+    job_id: str
+    attempt: int
+    start: float
+    family: str
+    cluster: str
+    owner: str
+    accelerator_type: str
+    world_size: int
+    config_hash: str
+    versions: Mapping[str, str]
+    figures: Mapping[str, float]
+
+
+class Runs(Answer, frozen=True, kw_only=True):
+    """Attempts that began between two moments, the latest first."""
+
+    begin: float
+    end: float
+    runs: Sequence[RunRow]
+    total: int
+    next_offset: int | None
+
+
+class Families(Answer, frozen=True, kw_only=True):
+    """Families of jobs with runs between two moments, the one with most jobs first."""
+
+    begin: float
+    end: float
+    families: Sequence[Family]
 
 
 class Checkpoints(Answer, frozen=True, kw_only=True):

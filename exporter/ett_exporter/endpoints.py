@@ -116,6 +116,9 @@ ENDPOINTS: Sequence[Endpoint] = (
         answers.Regressions,
         queries.WindowQuery,
     ),
+    _read("runs", "/api/v1/runs", "attempts with their figures", answers.Runs, queries.RunsQuery),
+    _read("families", "/api/v1/families", "families of jobs and their usual figures", answers.Families,
+          queries.WindowQuery),
     _read("caches", "/api/v1/caches", "the compile caches of many jobs", answers.Caches, queries.Page),
     _read("fleet", "/api/v1/fleet", "where the time of all jobs went", answers.Fleet, queries.FleetQuery),
     _read(

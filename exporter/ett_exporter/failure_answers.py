@@ -8,9 +8,9 @@ from typing import TypedDict
 import msgspec
 
 from ett_core.fleet.endings import cause_words
-from ett_core.fleet.rows import Failure
+from ett_core.fleet.rows import Failure, Run
 from ett_core.fleet.tails import median
-from ett_exporter.answer_types import EvidenceRow, FailureGroup, FailureOfJob
+from ett_exporter.answer_types import EvidenceRow, FailureBucket, FailureGroup, FailureOfJob, RunRow
 from ett_exporter.live import JobPage, JobView
 
 HOUR_S = 3600.0
@@ -89,6 +89,28 @@ def groups_of(
     return found
 
 
+def over_time(
+    failures: Sequence[Failure], name: str | None, span: tuple[float, float], parts: int
+) -> list[FailureBucket]:
+    """The failures by group in equal parts of the time from `span`; what lies outside counts at its edge."""
+    begin, end = span
+    width_s = (end - begin) / parts
+    members: list[dict[str, list[Failure]]] = [{} for _ in range(parts)]
+    for failure in failures:
+        place = int((failure.time - begin) / width_s) if width_s > 0 else 0
+        key = group_key(name, failure) if name else ""
+        members[min(max(place, 0), parts - 1)].setdefault(key, []).append(failure)
+    return [
+        FailureBucket(
+            begin=begin + place * width_s,
+            end=begin + (place + 1) * width_s,
+            counts={key: len(group) for key, group in groups.items()},
+            lost_accelerator_s={key: sum(map(_lost_s, group)) for key, group in groups.items()},
+        )
+        for place, groups in enumerate(members)
+    ]
+
+
 def _group(
     key: str,
     members: Sequence[Failure],
@@ -126,3 +148,20 @@ def evidence_of(page: JobPage, attempt: int) -> list[EvidenceRow]:
 def alike(failures: Sequence[Failure], place: int) -> list[str]:
     """The names of the failures of the same job that came before it in its row of equal ones."""
     return [failure.id for failure in failures[place - failures[place].recurrence.count + 1 : place]]
+
+
+def run_row(run: Run) -> RunRow:
+    """A run as the API tells it; which nodes it ran on is left out."""
+    return RunRow(
+        job_id=run.job_id,
+        attempt=run.attempt,
+        start=run.start,
+        family=run.family,
+        cluster=run.cluster,
+        owner=run.owner,
+        accelerator_type=run.accelerator_type,
+        world_size=run.world_size,
+        config_hash=run.config_hash,
+        versions=run.versions,
+        figures=run.figures,
+    )

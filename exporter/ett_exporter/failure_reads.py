@@ -5,19 +5,37 @@ From parameters to answers, read from a service in worker threads; the judgement
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 
+from ett_core.fleet.families import families
 from ett_core.fleet.nodes import nodes
 from ett_core.fleet.outbreaks import outbreaks
 from ett_core.fleet.regressions import regressions
-from ett_core.fleet.rows import Failure, Rows
-from ett_exporter.answer_types import FailureDetail, Failures, Nodes, Regressions
-from ett_exporter.failure_answers import alike, evidence_of, failure_of_job, groups_of, lost
+from ett_core.fleet.rows import Failure, Rows, Run
+from ett_exporter.answer_types import (
+    FailureBucket,
+    FailureDetail,
+    Failures,
+    Families,
+    Nodes,
+    Regressions,
+    Runs,
+)
+from ett_exporter.failure_answers import (
+    alike,
+    evidence_of,
+    failure_of_job,
+    groups_of,
+    lost,
+    over_time,
+    run_row,
+)
 from ett_exporter.history import FleetHistory
 from ett_exporter.live import JobView
 from ett_exporter.pages import page_of
-from ett_exporter.queries import FailuresQuery, Filter, NodesQuery, Nothing, WindowQuery
+from ett_exporter.queries import FailuresQuery, Filter, NodesQuery, Nothing, RunsQuery, WindowQuery
 from ett_exporter.reads import RENEW_FOR_S, UnknownJobError
 from ett_exporter.recent import Recent
 from ett_exporter.service import Service
@@ -59,6 +77,7 @@ class FailureReads:
             next_offset=following,
             group_by=query.group_by,
             groups=groups_of(chosen, query.group_by, query.order, prices) if query.group_by else [],
+            over_time=_over_time(chosen, query, span, now) if query.buckets else [],
             **lost(chosen, prices),
         )
 
@@ -101,6 +120,27 @@ class FailureReads:
                 self._worse.put(query, known)
             return known
 
+    def runs(self, query: RunsQuery) -> Runs:
+        """The attempts whose loop began in time, the latest first: what regressions are looked for in."""
+        now = self._service.clock()
+        begin, end = query.span(now)
+        found = [
+            run for run in self._runs(query, begin, end) if run.figures and query.family in (None, run.family)
+        ]
+        found.sort(key=lambda run: (-run.start, run.job_id, run.attempt))
+        shown, total, following = page_of(found, query)
+        rows = [run_row(run) for run in shown]
+        return Runs(as_of=now, begin=begin, end=end, runs=rows, total=total, next_offset=following)
+
+    def families(self, query: WindowQuery) -> Families:
+        """The families of jobs that began something in time, with what is usual in each."""
+        now = self._service.clock()
+        begin, end = query.span(now)
+        return Families(as_of=now, begin=begin, end=end, families=families(self._runs(query, begin, end)))
+
+    def _runs(self, query: Filter, begin: float, end: float) -> list[Run]:
+        return [run for each in self._rows(query, begin) for run in each.runs if begin <= run.start < end]
+
     def _look(self, query: WindowQuery, now: float) -> Regressions:
         begin, end = query.span(now)
         rows = self._rows(query, begin)
@@ -121,6 +161,16 @@ class FailureReads:
     def _views(self, jobs: Filter) -> Sequence[JobView]:
         views = self._service.known_views(self._service.clock(), RENEW_FOR_S)
         return jobs.chosen(views)
+
+
+def _over_time(
+    failures: Sequence[Failure], query: FailuresQuery, span: tuple[float, float], now: float
+) -> list[FailureBucket]:
+    """The buckets of a query; a time that it does not limit begins with the first failure and ends now."""
+    begin, end = span
+    if begin == -math.inf:
+        begin = min((failure.time for failure in failures), default=now)
+    return over_time(failures, query.group_by, (begin, min(end, now)), query.buckets or 1)
 
 
 def _failures(rows: Sequence[Rows]) -> list[Failure]:

@@ -132,10 +132,19 @@ class NodesQuery(WindowQuery, frozen=True, kw_only=True, forbid_unknown_fields=T
     offset: Offset = 0
 
 
+class RunsQuery(WindowQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Runs of which jobs, of one family or all, in which time, and which rows of them."""
+
+    family: Annotated[str, msgspec.Meta(max_length=1024, description="the whole name of one")] | None = None
+    limit: Limit | None = 1000
+    offset: Offset = 0
+
+
 class FailuresQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Failures of which jobs, classes, domains, endings and nodes, in which time (all, unless told).
 
     `group_by` adds the groups, the largest first by `order`: their number, or what they lost.
+    `buckets` adds the same groups in so many equal parts of the time.
     """
 
     failure_class: Words = ""
@@ -148,6 +157,7 @@ class FailuresQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True)
     end: Moment | None = None
     group_by: GroupKey | None = None
     order: Literal["count", "lost"] = "lost"
+    buckets: Annotated[int, msgspec.Meta(ge=1, le=500)] | None = None
 
     def span(self, now: float) -> tuple[float, float]:
         """The beginning and the end of the time that is meant, in Unix seconds; infinite where untold."""

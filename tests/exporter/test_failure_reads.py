@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -162,6 +163,46 @@ def test_failures_are_chosen_by_what_they_are(incident):
         if f["time"] >= END - 86_400 and f["diagnosis"]["failure_class"] == "object_store"
     ]
     assert late
+
+
+def test_parts_of_time_hold_every_failure_once(incident):
+    """Over all parts, numbers and seconds of a group are those of the group; the parts are equal."""
+    for chosen in ({"window": "7d"}, {}, {"begin": str(BEGIN), "end": str(END)}):
+        answer = incident.get("failures", group_by="failure_class", buckets=24, **chosen)
+        parts = answer["over_time"]
+        assert len(parts) == 24
+        assert all(a["end"] == pytest.approx(b["begin"]) for a, b in itertools.pairwise(parts))
+        for group in answer["groups"]:
+            key = group["key"]
+            assert sum(part["counts"].get(key, 0) for part in parts) == group["count"]
+            lost_s = sum(part["lost_accelerator_s"].get(key, 0.0) for part in parts)
+            assert lost_s == pytest.approx(group["lost_accelerator_s"])
+        for part in parts[1:-1]:
+            inside = [f for f in answer["failures"] if part["begin"] <= f["time"] < part["end"]]
+            assert sum(part["counts"].values()) == len(inside)
+    assert incident.get("failures")["over_time"] == []
+    assert incident.get("failures", failure_class="none", buckets=2)["over_time"][0]["counts"] == {}
+
+
+def test_runs_and_their_families_are_told(incident):
+    """Every run whose loop began once, the latest first; of one family, of a page; the families add up."""
+    answer = incident.get("runs", window="7d")
+    starts = [run["start"] for run in answer["runs"]]
+    assert starts == sorted(starts, reverse=True)
+    assert answer["total"] == len(answer["runs"]) > 20
+    first = [run for run in answer["runs"] if "time_to_start" in run["figures"]]
+    assert len({run["job_id"] for run in first}) == len(first)
+    job = incident.get(f"jobs/{first[0]['job_id']}")
+    assert first[0]["figures"]["time_to_start"] == job["tts_s"]
+    families = incident.get("families", window="7d")["families"]
+    assert {each["family"] for each in families} >= {run["family"] for run in answer["runs"]}
+    family = families[0]["family"]
+    chosen = incident.get("runs", window="7d", family=family)["runs"]
+    assert chosen == [run for run in answer["runs"] if run["family"] == family]
+    page = incident.get("runs", window="7d", family=family, limit=1, offset=1)
+    assert page["runs"] == chosen[1:2]
+    assert incident.get("runs", window="7d", family="none")["runs"] == []
+    assert incident.get("families", begin=str(END))["families"] == []
 
 
 def test_one_failure_is_answered_with_its_evidence(incident):
