@@ -1,0 +1,66 @@
+"""What boards and rules are made with: one object holds every name of a site, threshold and window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """From which figure on something is bad, the same on boards and in alerts."""
+
+    effective_good_ratio: float = 0.9
+    """Effective share from which on a job or the fleet is well."""
+    effective_low_ratio: float = 0.8
+    """Effective share below which something should be done."""
+    unsaved_exposure_s: float = 1800.0
+    """Training that may be at risk before somebody should save."""
+    start_s: float = 1200.0
+    """Time to start that is long whatever the model."""
+    recover_s: float = 900.0
+    """Time to recover that is long whatever the model."""
+    slower_factor: float = 1.5
+    """Times a model's own history from which on its start counts as slow."""
+    interval_factor: float = 2.0
+    """Times the best interval of checkpoints, or its inverse, that is far from it."""
+    cache_hit_ratio: float = 0.5
+    """Hit rate below which a cache that should be warm is cold."""
+    crash_loop_attempts: int = 3
+    """Attempts that fail in a row from which on one speaks of a loop."""
+    node_failures: int = 2
+    """Failures on one node that make it suspect."""
+    view_age_s: float = 15.0
+    """Age of the exporter's oldest figures that means overload."""
+    scrape_s: float = 5.0
+    """Time that an answer of the exporter may take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """A site.
+
+    Raises:
+        ValueError: the address of the app is no http(s) address; the message names the option.
+    """
+
+    app_url: str = "http://127.0.0.1:8501"
+    """Where `ett dashboard` is reached by those who look at the boards."""
+    scrape_job: str = "ettwatch"
+    """The `job_name` under which Prometheus scrapes the exporters."""
+    refresh: str = "30s"
+    """How often an open board asks again."""
+    fleet_window: str = "24h"
+    """The trailing window that fleet figures show first: `1h`, `24h` or `7d`."""
+    history: str = "7d"
+    """How far back a model's own history reaches."""
+    jobs_listed: int = 20
+    """Rows of the tables that list the jobs with the largest figures."""
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    """When something is bad."""
+
+    def __post_init__(self) -> None:
+        """Refuse an address of the app that cannot be linked to."""
+        address = urlsplit(self.app_url)
+        if address.scheme not in ("http", "https") or not address.netloc:
+            raise ValueError(f"--app-url {self.app_url!r} does not look like http://HOST:PORT")
