@@ -12,11 +12,11 @@ from datetime import datetime, tzinfo
 from html import escape
 from typing import Any
 
+from ett_core.colours import component_colour, state_group
 from ett_core.components import GROUP_COLOURS, meaning_of
 from ett_dashboard.frames import Bar, Share
 from ett_dashboard.rows import FailureRow
-from ett_dashboard.theme import component_colour
-from ett_dashboard.words import duration, percent, plain, state_group
+from ett_dashboard.words import duration, percent, plain
 
 Figure = dict[str, Any]
 LANE_HEIGHT = 0.78

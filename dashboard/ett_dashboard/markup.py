@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from urllib.parse import quote
 
+from ett_core.colours import component_colour, state_group
 from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
 from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
-from ett_dashboard.theme import component_colour
-from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence, state_group
+from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence
 
 GROUP_TITLES = {
     "effective": ("Effective", "training whose effect survives"),

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ett_core.components import EFFECTIVE, FAILURE, IDLENESS, UNKNOWN
 from ett_dashboard.rows import Job
 
 UNKNOWN_FIGURE = "n/a"
@@ -33,18 +32,6 @@ SEVERITY: Mapping[str, int] = {
 }
 """How much a state hurts; states that are not named weigh 1 (at work)."""
 
-GROUP_OF_STATE: Mapping[str, str] = {
-    "training": EFFECTIVE,
-    "succeeded": EFFECTIVE,
-    "cancelled": UNKNOWN,
-    "unobserved": UNKNOWN,
-    "lost": FAILURE,
-    "stalled": FAILURE,
-    "recovering": FAILURE,
-    "failed": FAILURE,
-    "timed_out": FAILURE,
-    "preempted": FAILURE,
-}
 TROUBLE_SEVERITY = 3
 LOOP_FAILURES = 3
 """Failures from which on one may speak of a loop."""
@@ -156,15 +143,6 @@ def markdown_safe(text: str) -> str:
 def severity(state: str) -> int:
     """How much a state hurts; the higher, the sooner somebody should look."""
     return SEVERITY.get(state, 1)
-
-
-def state_group(state: str) -> str:
-    """The group whose colour a state wears.
-
-    >>> state_group("recovering"), state_group("compiling")
-    ('failure', 'idleness')
-    """
-    return GROUP_OF_STATE.get(state, IDLENESS)
 
 
 def in_trouble(job: Job) -> bool:

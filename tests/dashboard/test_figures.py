@@ -7,10 +7,10 @@ from datetime import timedelta, timezone
 import plotly.graph_objects as go
 import pytest
 
+from ett_core.colours import component_colour
 from ett_core.components import COMPONENTS, GROUP_COLOURS, group_of
 from ett_dashboard import figures, frames
 from ett_dashboard.rows import FailureRow, StretchRow
-from ett_dashboard.theme import component_colour
 
 SHARES = frames.partition({"training": 60.0, "data_wait": 30.0, "stalled": 10.0})
 LINE = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 from html.parser import HTMLParser
 
 import pytest
@@ -70,10 +68,3 @@ def test_the_partition_table_sums_groups_and_whole():
 def test_a_banner_says_how_old_the_figures_are():
     assert "What you see is 1 m 5 s old." in markup.unreachable("nothing answers", 65.0)
     assert "Nothing was read so far." in markup.unreachable("nothing answers", None)
-
-
-@pytest.mark.parametrize("name", ["words", "frames", "theme", "settings"])
-def test_examples_in_docstrings_hold(name):
-    result = doctest.testmod(importlib.import_module(f"ett_dashboard.{name}"))
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -10,6 +10,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 from streamlit.delta_generator import DeltaGenerator
 
+from ett_core.colours import state_group
 from ett_core.components import GROUP_COLOURS
 from ett_dashboard import figures, frames, markup, words
 from ett_dashboard.chart import chart
@@ -131,8 +132,7 @@ def _styled(table: pd.DataFrame) -> Styler:
     formats: dict[str, Any] = dict.fromkeys(durations, _duration)
     formats |= {"ETT": _percent, "Last progress": _ago}
     colour = {
-        state: f"color: {GROUP_COLOURS[words.state_group(state)]}; font-weight: 600"
-        for state in table["State"]
+        state: f"color: {GROUP_COLOURS[state_group(state)]}; font-weight: 600" for state in table["State"]
     }
     return table.style.format(formats).map(lambda state: colour[state], subset=["State"])
 
