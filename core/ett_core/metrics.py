@@ -49,6 +49,12 @@ FAMILIES: Mapping[str, Family] = {
     "ett_job_time_to_start_seconds": _job(GAUGE, "From the beginning of the job to its first loop."),
     "ett_job_time_to_recover_seconds": _job(SUMMARY, "From a failure to the next beginning of a loop."),
     "ett_job_failures_total": _job(COUNTER, "Failed attempts whose cause has settled.", "domain"),
+    "ett_job_failures_in_a_row": _job(
+        GAUGE,
+        "Failures in a row of one class that left the job where it was, up to the latest whose cause has "
+        "settled; absent once the job is past it.",
+        "failure_class",
+    ),
     "ett_job_unsaved_exposure_seconds": _job(GAUGE, "Training that would be lost if the job died now."),
     "ett_job_unsaved_training_seconds": _job(GAUGE, "Training that was lost so far."),
     "ett_job_last_progress_timestamp_seconds": _job(GAUGE, "When the job last reported a completed step."),

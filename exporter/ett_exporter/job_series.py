@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ett_core.accounting.account import ett_percent
+from ett_core.accounting.account import FailureAccount, ett_percent
+from ett_core.accounting.attempt import SUCCEEDED
 from ett_core.components import UNSAVED_TRAINING
 from ett_core.failures.classes import DOMAINS, UNKNOWN
+from ett_core.fleet.recurrence import latest_row
 from ett_core.intervals import Costs, optimal_interval_s
-from ett_exporter.live import JobView, held_seconds
+from ett_exporter.live import JobView, has_settled, held_seconds
 from ett_exporter.text import Sample, Samples, summary
 
 LABEL_CHARACTERS = 200
@@ -83,9 +85,26 @@ def _losses(view: JobView) -> Samples:
     for domain in DOMAINS:
         if domain != UNKNOWN or domain in counts.failures:
             yield Sample("ett_job_failures_total", (domain,), counts.failures.get(domain, 0))
+    yield from _failures_in_a_row(view)
     yield from _known("ett_job_unsaved_exposure_seconds", account.unsaved_exposure_s)
     lost_s = account.components.get(UNSAVED_TRAINING, 0.0)
     yield Sample("ett_job_unsaved_training_seconds", (), lost_s)
+
+
+def _failures_in_a_row(view: JobView) -> Samples:
+    """How often the latest failure whose cause has settled has come by now, unless the job is past it."""
+    account = view.account
+    settled = sum(has_settled(failure, account.as_of) for failure in account.failures)
+    row = latest_row(account, view.diagnoses, settled)
+    if row is not None and not _is_past(view, account.failures[settled - 1]):
+        yield Sample("ett_job_failures_in_a_row", (row.failure_class,), row.length)
+
+
+def _is_past(view: JobView, failure: FailureAccount) -> bool:
+    """Whether a job is over well, or has kept training since a failure, as far as it ever keeps any."""
+    durable = view.details.last_durable
+    goes_on = failure.ttr_s is not None and failure is view.account.failures[-1]
+    return view.account.state == SUCCEEDED or (goes_on and (durable is None or durable.time > failure.time))
 
 
 def _checkpoints(view: JobView) -> Samples:

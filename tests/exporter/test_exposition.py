@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from ett_core.events import Cache, Compile
+from ett_core.events import AttemptStart, Cache, CheckpointDurable, Compile, Failure, FirstBatch
 from ett_core.metrics import FAMILIES, series_names
 from ett_exporter.exposition import Exposition
 from ett_exporter.job_series import job_samples
@@ -50,8 +50,45 @@ def test_names_are_frozen():
     assert sorted(FAMILIES) == FROZEN
 
 
-def test_every_family_of_a_rich_job_is_exposed_under_its_own_name(opened):
+def failing(story, attempts, *, then_saves=False):
+    """A job whose attempts were killed before their first batch; the last one trains on, if told so."""
+    told = story("failing")
+    told.events.clear()
+    for attempt in range(attempts):
+        told.tell(100.0 * attempt, AttemptStart, attempt=attempt, world_size=1)
+        told.tell(
+            100.0 * attempt + 10, Failure, attempt=attempt, exception="ValueError", message="no such key"
+        )
+    at = 100.0 * attempts
+    if then_saves:
+        told.tell(at, AttemptStart, attempt=attempts, world_size=1)
+        told.tell(at + 10, FirstBatch, attempt=attempts, step=0)
+        told.tell(at + 90, CheckpointDurable, attempt=attempts, step=5, mode="sync")
+    return told, told.begin + at
+
+
+def test_failures_in_a_row_are_counted_until_the_job_is_past_them(service, story):
+    """Three attempts that end the same way count three; a checkpoint after them ends the row."""
+
+    def rows(now_s, *args, **options):
+        told, until = failing(story, *args, **options)
+        opened = service(now=until + now_s)
+        for body in told.bodies().values():
+            opened.ingest(body)
+        found = values(text_of(opened))
+        return {key[1][1]: v for key, v in found.items() if key[0] == "ett_job_failures_in_a_row"}
+
+    assert rows(100, 3) == {"user_code": 3}
+    assert rows(100, 1) == {"user_code": 1}
+    assert rows(0, 3) == {"user_code": 2}  # the cause of the third may still turn out otherwise
+    assert rows(100, 3, then_saves=True) == {}
+
+
+def test_every_family_of_a_rich_job_is_exposed_under_its_own_name(opened, story):
     """The series exposed are exactly those of the table, in text and in OpenMetrics."""
+    told, _ = failing(lambda name: story(name, begin=NOW - 900), 1)
+    for body in told.bodies().values():
+        opened.ingest(body)
     expected = {series for name in FAMILIES for series in series_names(name)}
     for accept, parse in (("", parse_text), (OPENMETRICS, parse_openmetrics)):
         assert {key[0] for key in values(text_of(opened, accept), parse)} == expected

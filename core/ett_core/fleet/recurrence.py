@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -56,6 +56,26 @@ def recurrences(account: JobAccount, diagnoses: Sequence[Diagnosis]) -> list[Rec
             first = place
         found.append(_recurrence(seen[first : place + 1]))
     return found
+
+
+class LatestRow(NamedTuple):
+    """Failures in a row of one class, up to the latest, that left the job where it was."""
+
+    failure_class: str
+    length: int
+
+
+def latest_row(account: JobAccount, diagnoses: Sequence[Diagnosis], settled: int) -> LatestRow | None:
+    """The row that the last of the first `settled` failures ends; None without any.
+
+    `length` is 1 for a failure that is new or came after training that was kept.
+    """
+    if not settled:
+        return None
+    attempts = [attempt for attempt in account.attempts if attempt.outcome == FAILED]
+    seen = list(map(_Seen, account.failures[:settled], diagnoses[:settled], attempts[:settled]))
+    row = list(takewhile(lambda each: each.kind == seen[-1].kind, reversed(seen)))
+    return LatestRow(seen[-1].diagnosis.failure_class, _stuck(row[::-1]))
 
 
 class _Seen(NamedTuple):

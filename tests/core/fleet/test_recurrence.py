@@ -11,7 +11,7 @@ from ett_core import events as ev
 from ett_core.accounting import JobFold
 from ett_core.details import JobDetails
 from ett_core.failures import diagnose
-from ett_core.fleet.recurrence import recurrences
+from ett_core.fleet.recurrence import LatestRow, latest_row, recurrences
 from ett_core.fleet.rows import failure_ids, rows_of
 
 BEGIN = 1_764_000_000.0
@@ -139,3 +139,17 @@ def test_rows_hold_no_evidence():
     account, diagnoses = job.account()
     (failure,) = rows_of(account, diagnoses, {}, {}, "").failures
     assert len(msgspec.json.encode(failure)) < 2000
+
+
+def test_the_latest_row_is_that_of_the_failures_that_have_settled():
+    """The row counts what left the job where it was; training that was kept begins a new one."""
+    stuck = Job().fail(exception="KeyError").fail(exception="KeyError").fail(exception="OSError")
+    assert [latest_row(*stuck.account(), settled) for settled in range(4)] == [
+        None, LatestRow("user_code", 1), LatestRow("user_code", 2), LatestRow("user_code", 1)
+    ]  # fmt: skip
+    kept = (
+        Job()
+        .fail(exception="KeyError", steps=10, saved=5)
+        .fail(exception="KeyError", resumed=5, steps=10, saved=15)
+    )
+    assert latest_row(*kept.account(), 2) == LatestRow("user_code", 1)
