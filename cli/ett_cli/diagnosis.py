@@ -9,19 +9,7 @@ from textwrap import wrap
 
 from ett_core.failures import CLASSES, Diagnosis, Evidence
 from ett_core.failures.classes import NOT_A_FAILURE, UNKNOWN
-
-RETRY_WORDS = {
-    "likely": "may well succeed as it is",
-    "with_change": "will fail again until something is changed",
-    "after_remediation": "may succeed on other hardware, or once this is repaired",
-    "unknown": "unknown",
-}
-DOMAIN_WORDS = {
-    "workload": "the job itself",
-    "infrastructure": "the hardware, network or storage",
-    "platform": "the platform: scheduler, containers, limits, services",
-    "unknown": "not known",
-}
+from ett_core.failures.words import DOMAIN_WORDS, RETRY_WORDS
 
 
 def report(diagnosis: Diagnosis, width: int) -> str:

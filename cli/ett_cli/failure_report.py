@@ -10,13 +10,13 @@ from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
 from ett_cli.report import duration
+from ett_core.failures.words import chance_words
 
 Json: TypeAlias = Mapping[str, Any]
 
 HOUR_S = 3600.0
 GROUPS_SHOWN = 15
 NODES_SHOWN = 10
-SMALLEST_SHOWN = 1e-6
 
 
 def report(answers: Mapping[str, Json], window: str) -> str:
@@ -72,19 +72,8 @@ def _nodes(nodes: Sequence[Json]) -> Iterator[str]:
     for node in suspects[:NODES_SHOWN]:
         classes = ", ".join(f"{name} {count}" for name, count in node["classes"].items())
         seen = f"{node['counted']} in {node['node_hours']:,.0f} h of use"
-        usual = f"{node['expected']:.2f} to be expected ({_chance(node['probability'])})"
+        usual = f"{node['expected']:.2f} to be expected ({chance_words(node['probability'])})"
         yield f"  {node['node']}: {seen}, {usual}: {classes}"
-
-
-def _chance(probability: float) -> str:
-    """How probable by chance, in words.
-
-    >>> _chance(0.0042), _chance(1e-12)
-    ('probability 0.0042', 'probability below 0.000001')
-    """
-    if probability < SMALLEST_SHOWN:
-        return "probability below 0.000001"
-    return f"probability {probability:.2g}"
 
 
 def _outbreaks(outbreaks: Sequence[Json]) -> Iterator[str]:
@@ -95,7 +84,7 @@ def _outbreaks(outbreaks: Sequence[Json]) -> Iterator[str]:
         owners = f" of {len(each['owners'])} teams" if each["owners"] else ""
         usual = "never before" if each["factor"] is None else f"{each['factor']:,.0f} times the usual rate"
         when = f"since {_moment(each['since'])} {until}"
-        struck = f"{each['jobs']} jobs{owners}, {usual} ({_chance(each['probability'])})"
+        struck = f"{each['jobs']} jobs{owners}, {usual} ({chance_words(each['probability'])})"
         yield f"  {each['failure_class']} {when}: {struck}"
 
 
@@ -108,7 +97,7 @@ def _components(components: Sequence[Json]) -> Iterator[str]:
         yield (
             f"  {each['figure']} of {family} since {_moment(each['since'])}: {before} before, {after} since "
             f"({each['factor']:.1f} times; {each['jobs_after']} jobs against {each['jobs_before']}, "
-            f"{_chance(each['probability'])})"
+            f"{chance_words(each['probability'])})"
         )
         for change in each["changed"]:
             values = f"{_values(change['before'])} before, {_values(change['after'])} since"

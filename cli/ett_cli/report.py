@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ett_cli.advice import advice_on
-from ett_cli.diagnosis import RETRY_WORDS
 from ett_core.components import GROUPS, TRAINING, group_of, meaning_of
+from ett_core.failures.words import REPEATED_WORDS, RETRY_WORDS
 
 Job: TypeAlias = Mapping[str, Any]
 
@@ -22,10 +22,6 @@ _WIDTH = 18
 _WORDS_SHOWN = 300
 _NO_OUTPUT = ("failure", "stall", "stack")
 _DECIDED = ("preempted", "cancelled", "timed_out")
-_AGAIN_WORDS = {
-    "stop": "; stop trying until it is changed",
-    "exclude_node": "; start again without the node",
-}
 _UNRECOVERED_WORDS = {
     "never": "never recovered",
     "not yet": "not recovered yet",
@@ -332,7 +328,8 @@ def recurrence_line(failure: Mapping[str, Any], start: float) -> str:
         return ""
     times = f"{again['count']} times in a row since {duration(max(again['since'] - start, 0.0))}"
     where = " on the same node" if again["same_node"] else ""
-    advice = _AGAIN_WORDS.get(failure.get("retry", ""), "")
+    told = REPEATED_WORDS.get(failure.get("retry", ""))
+    advice = f"; {told}" if told else ""
     if again["crash_loop"]:
         return f"a crash loop: {times}{where}, nothing kept in between{advice}"
     return f"{times}{where}{advice}"

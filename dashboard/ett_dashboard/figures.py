@@ -151,7 +151,7 @@ def _component_trace(bars: Sequence[Bar], lanes: dict[int, int], zone: tzinfo) -
     return {
         "type": "bar",
         "name": component,
-        "x": [_local((bar.start + bar.end) / 2, zone) for bar in bars],
+        "x": [local((bar.start + bar.end) / 2, zone) for bar in bars],
         "width": [1000 * (bar.end - bar.start) for bar in bars],
         "base": [lanes[bar.attempt] + LANE_HEIGHT * (0.5 - bar.low) for bar in bars],
         "y": [-LANE_HEIGHT * (bar.high - bar.low) for bar in bars],
@@ -166,7 +166,7 @@ def _failure_trace(failures: Sequence[FailureRow], lanes: dict[int, int], zone: 
         "type": "scatter",
         "mode": "markers",
         "name": "failure",
-        "x": [_local(failure.time, zone) for failure in failures],
+        "x": [local(failure.time, zone) for failure in failures],
         "y": [lanes[failure.attempt] for failure in failures],
         "marker": {"symbol": "x", "size": 12, "color": "#ffffff", "line": {"width": 2, "color": "#7a1140"}},
         "hovertext": [_failure_hover(failure) for failure in failures],
@@ -210,7 +210,8 @@ def _centre(text: str, height: float, size: int) -> Figure:
     }
 
 
-def _local(unix_s: float, zone: tzinfo) -> str:
+def local(unix_s: float, zone: tzinfo) -> str:
+    """A moment as Plotly's axes of time take it, in the viewer's zone."""
     return datetime.fromtimestamp(unix_s, zone).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 

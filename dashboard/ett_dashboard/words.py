@@ -87,6 +87,30 @@ def whole(value: float | None) -> str:
     return UNKNOWN_FIGURE if value is None else f"{value:,.0f}"
 
 
+def compact(value: float | None) -> str:
+    """An amount in about three digits.
+
+    >>> compact(0.034), compact(9.96), compact(85.3), compact(1234), compact(1.25e6)
+    ('0.03', '10.0', '85', '1.2 k', '1.2 M')
+    """
+    if value is None:
+        return UNKNOWN_FIGURE
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= size * 0.9995:
+            return f"{value / size:.1f}{unit}"
+    digits = 0 if abs(value) >= 19.5 or not value else 1 if abs(value) >= 0.95 else 2  # noqa: PLR2004 - as shown
+    return f"{value:.{digits}f}"
+
+
+def accelerator_hours(accelerator_s: float | None) -> str:
+    """Accelerator-seconds as hours, in words.
+
+    >>> accelerator_hours(3600), accelerator_hours(4.4e6), accelerator_hours(None)
+    ('1.0 accelerator-hours', '1.2 k accelerator-hours', 'n/a')
+    """
+    return UNKNOWN_FIGURE if accelerator_s is None else f"{compact(accelerator_s / 3600)} accelerator-hours"
+
+
 def many(count: int, one: str, more: str = "") -> str:
     """A count with its noun.
 

@@ -1,0 +1,212 @@
+"""Failures to tables: the list, the classes, the nodes, and the evidence of one. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import tzinfo
+
+import msgspec
+import pandas as pd
+
+from ett_core.failures import CLASSES, Diagnosis
+from ett_core.fleet.nodes import Node
+from ett_dashboard.failures.rows import FailureBucket, FailureDetail, FailureGroup, FailureOfJob
+from ett_dashboard.failures.words import place, recurrence
+from ett_dashboard.frames import moment
+from ett_dashboard.rows import EvidenceRow
+from ett_dashboard.words import plain
+
+HOUR_S = 3600.0
+UNKNOWN = "unknown"
+DOMAINS = ("workload", "infrastructure", "platform", UNKNOWN)
+ROLES = ("root", "cascade", "teardown", "warning", "context")
+"""Roles of a line, the one that explains most first."""
+NEAR_S = 1.0
+"""A line of a diagnosis and the same line of a log are stamped no further apart than this."""
+
+
+class EvidenceLine(msgspec.Struct, frozen=True):
+    """One piece of evidence: `after_s` seconds from the first root line, else from the failure.
+
+    `role` is empty where the diagnosis does not rest on it; `where` says rank and node in words.
+    """
+
+    time: float
+    after_s: float
+    rank: int | None
+    where: str
+    source: str
+    role: str
+    text: str
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Failures of one domain in one stretch of time; `classes` by number, most first."""
+
+    begin: float
+    end: float
+    domain: str
+    count: int
+    lost_accelerator_s: float
+    classes: tuple[tuple[str, int], ...]
+
+
+def evidence_lines(failure: FailureDetail) -> list[EvidenceLine]:
+    """The evidence of all ranks in order of time, each with the role that the diagnosis gives it."""
+    rows = sorted(failure.evidence, key=lambda row: row.time)
+    told = [(row, role_of(row, failure.diagnosis)) for row in rows]
+    zero = next((row.time for row, role in told if role == ROLES[0]), failure.time)
+    return [
+        EvidenceLine(
+            time=row.time,
+            after_s=row.time - zero,
+            rank=row.rank,
+            where=place(row.rank, row.node),
+            source=plain(row.source or "", 40),
+            role=role,
+            text="\n".join(plain(line, 1000) for line in row.text.splitlines()),
+        )
+        for row, role in told
+    ]
+
+
+def role_of(row: EvidenceRow, diagnosis: Diagnosis) -> str:
+    """The strongest role of the lines of a piece of evidence; empty where none is part of the diagnosis."""
+    lines = {line.strip() for line in row.text.splitlines()}
+    roles = {
+        known.role
+        for known in diagnosis.evidence
+        if (known.time is None or abs(known.time - row.time) <= NEAR_S) and known.text.strip() in lines
+    }
+    return next((role for role in ROLES if role in roles), "")
+
+
+def domain_of(failure_class: str) -> str:
+    """Whose a class of failures is."""
+    known = CLASSES.get(failure_class)
+    return known.domain if known and known.domain in DOMAINS else UNKNOWN
+
+
+def by_domain(buckets: Sequence[FailureBucket]) -> list[Part]:
+    """Buckets by class to the same by domain, without the empty ones."""
+    parts = []
+    for bucket in buckets:
+        members: dict[str, list[str]] = defaultdict(list)
+        for name in sorted(bucket.counts, key=lambda name: (-bucket.counts[name], name)):
+            members[domain_of(name)].append(name)
+        parts += [
+            Part(
+                begin=bucket.begin,
+                end=bucket.end,
+                domain=domain,
+                count=sum(bucket.counts[name] for name in names),
+                lost_accelerator_s=sum(bucket.lost_accelerator_s.get(name, 0.0) for name in names),
+                classes=tuple((name, bucket.counts[name]) for name in names),
+            )
+            for domain, names in members.items()
+        ]
+    return parts
+
+
+FAILURE_COLUMNS = (
+    "Time",
+    "Job",
+    "Class",
+    "Whose",
+    "Confidence",
+    "Where",
+    "Lost",
+    "Back after",
+    "In a row",
+    "Cause",
+)
+
+
+def failures_frame(failures: Iterable[FailureOfJob], zone: tzinfo) -> pd.DataFrame:
+    """Failures as a table: `Lost` in accelerator-hours, `Back after` in seconds."""
+    rows = [
+        (
+            moment(failure.time, zone),
+            plain(failure.title, 60),
+            failure.diagnosis.failure_class,
+            failure.diagnosis.domain,
+            failure.diagnosis.confidence,
+            place(failure.diagnosis.rank, failure.diagnosis.node),
+            failure.lost_accelerator_s / HOUR_S,
+            failure.ttr_s,
+            recurrence(failure),
+            plain(failure.cause, 160),
+        )
+        for failure in failures
+    ]
+    frame = pd.DataFrame(rows, columns=list(FAILURE_COLUMNS))
+    return frame.astype({"Lost": "float64", "Back after": "float64"})
+
+
+def failures_csv(failures: Iterable[FailureOfJob]) -> pd.DataFrame:
+    """Failures as a table to take away: exact, times in Unix seconds."""
+    rows = [
+        {
+            "id": failure.id,
+            "time": failure.time,
+            "job_id": failure.job_id,
+            "job_name": plain(failure.job_name),
+            "attempt": failure.attempt,
+            "cluster": plain(failure.cluster),
+            "team": plain(failure.team),
+            "model": plain(failure.model),
+            "failure_class": failure.diagnosis.failure_class,
+            "domain": failure.diagnosis.domain,
+            "role": failure.diagnosis.role,
+            "confidence": failure.diagnosis.confidence,
+            "retry": failure.retry,
+            "ending": failure.ending,
+            "rank": failure.diagnosis.rank,
+            "node": plain(failure.diagnosis.node),
+            "count_in_row": failure.recurrence.count,
+            "crash_loop": failure.recurrence.crash_loop,
+            "unsaved_s": failure.losses.unsaved_s,
+            "stalled_s": failure.losses.stalled_s,
+            "recovery_s": failure.losses.recovery_s,
+            "queue_s": failure.losses.queue_s,
+            "ttr_s": failure.ttr_s,
+            "accelerators": failure.losses.accelerators,
+            "lost_accelerator_s": failure.lost_accelerator_s,
+            "cost": failure.cost,
+            "cause": plain(failure.cause, 1000),
+        }
+        for failure in failures
+    ]
+    return pd.DataFrame(rows)
+
+
+def groups_csv(groups: Iterable[FailureGroup]) -> pd.DataFrame:
+    """Classes of failures as a table to take away."""
+    columns = list(FailureGroup.__struct_fields__)
+    return pd.DataFrame([msgspec.structs.astuple(group) for group in groups], columns=columns)
+
+
+def nodes_csv(nodes: Iterable[Node]) -> pd.DataFrame:
+    """Nodes at which failures point as a table to take away; classes as `name count` in words."""
+    rows = [
+        {
+            **msgspec.structs.asdict(node),
+            "node": plain(node.node),
+            "cluster": plain(node.cluster),
+            "classes": classes_of(node),
+        }
+        for node in nodes
+    ]
+    return pd.DataFrame(rows, columns=list(Node.__struct_fields__))
+
+
+def evidence_csv(lines: Iterable[EvidenceLine]) -> pd.DataFrame:
+    """The evidence of a failure as a table to take away."""
+    columns = list(EvidenceLine.__struct_fields__)
+    return pd.DataFrame([msgspec.structs.astuple(line) for line in lines], columns=columns)
+
+
+def classes_of(node: Node) -> str:
+    """The classes of a node's failures with their number."""
+    return ", ".join(f"{name} {count}" for name, count in node.classes.items())
