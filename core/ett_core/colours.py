@@ -1,4 +1,4 @@
-"""Colours: one hue a group, one shade of it a component, and the hue that a state wears. Pure.
+"""Colours: one hue a group, one shade of it a component, the hues of states and of whose a failure is. Pure.
 
 The app, its pictures and the boards all take them from here.
 """
@@ -34,6 +34,14 @@ GROUP_OF_STATE: Mapping[str, str] = {
     "preempted": FAILURE,
 }
 """The group that a state of a job belongs to; those that are not named are idle."""
+
+DOMAIN_COLOURS: Mapping[str, str] = {
+    "workload": "#3b6fb6",
+    "infrastructure": "#cf5b35",
+    "platform": "#6fb8dd",
+    "unknown": "#8a8f98",
+}
+"""One colour for whose a failure is, told apart with any colour vision and from the groups of time."""
 
 
 @cache

@@ -142,13 +142,23 @@ def _latest(runs: Sequence[Run]) -> list[Run]:
 
 
 def _point(run: Run, figure: str) -> _Point | None:
-    """The figure of a run; None where it cannot have it. A part of the start that it lacks took no time."""
-    kind = figure.partition(".")[0]
-    if figure not in run.figures and _WHOLE.get(kind) not in run.figures:
+    """The figure of a run; None where it cannot have it."""
+    plain = amount_of(run.figures, figure)
+    if plain is None:
         return None
-    plain = run.figures.get(figure, 0.0)
     size = math.log2(max(run.world_size, 1))
     return _Point(run.start, run.job_id, run.family, size, math.log(plain + _floor(figure)), plain)
+
+
+def amount_of(figures: Mapping[str, float], figure: str) -> float | None:
+    """One of the figures of a run; a part of its start that it lacks took no time.
+
+    >>> amount_of({"time_to_start": 9.0}, "start.compile"), amount_of({"data_wait": 0.1}, "start.compile")
+    (0.0, None)
+    """
+    if figure in figures:
+        return figures[figure]
+    return 0.0 if _WHOLE.get(figure.partition(".")[0]) in figures else None
 
 
 def _newest(points: Sequence[_Point], jobs: int) -> Sequence[_Point]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from html import escape
 
+from ett_core.colours import DOMAIN_COLOURS
 from ett_core.fleet.outbreaks import Outbreak
 from ett_dashboard.failures.frames import DOMAINS, UNKNOWN, EvidenceLine, Part, domain_of
 from ett_dashboard.failures.rows import FailureGroup
@@ -14,13 +15,6 @@ from ett_dashboard.figures import Figure, local
 from ett_dashboard.words import accelerator_hours, compact, duration, many, percent
 
 HOUR_S = 3600.0
-DOMAIN_COLOURS: Mapping[str, str] = {
-    "workload": "#3b6fb6",
-    "infrastructure": "#cf5b35",
-    "platform": "#6fb8dd",
-    UNKNOWN: "#8a8f98",
-}
-"""One colour for whose a failure is, told apart with any colour vision and from the groups of time."""
 ROLE_COLOURS: Mapping[str, str] = {
     "root": "#b3386e",
     "cascade": "#e0a100",

@@ -7,9 +7,10 @@ from datetime import tzinfo
 from html import escape
 from urllib.parse import quote
 
+from ett_core.colours import DOMAIN_COLOURS
 from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
-from ett_dashboard.failures.figures import DOMAIN_COLOURS, ROLE_COLOURS
+from ett_dashboard.failures.figures import ROLE_COLOURS
 from ett_dashboard.failures.frames import DOMAINS, EvidenceLine, classes_of
 from ett_dashboard.failures.rows import FailureDetail
 from ett_dashboard.failures.words import (

@@ -1,0 +1,38 @@
+"""Pieces of HTML about what became slower. Pure: rows to strings, every word of a job inert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from html import escape
+from urllib.parse import quote
+
+from ett_core.components import FAILURE, GROUP_COLOURS
+from ett_core.fleet.regressions import Regression
+from ett_dashboard.regressions.words import beside, sentence
+
+
+def address(family: str) -> str:
+    """The address of a family's history, relative to the app.
+
+    >>> address("dlrm / wide")
+    'regressions?family=dlrm%20%2F%20wide'
+    """
+    return f"regressions?family={quote(family, safe='')}"
+
+
+def alarms(found: Sequence[Regression], zone: tzinfo, *, linked: bool = True) -> str:
+    """What became slower, one card each; `linked`: each leads to the history of its family."""
+    cards = "".join(_card(each, zone, linked=linked) for each in found)
+    return f'<div class="ett-alarms">{cards}</div>'
+
+
+def _card(found: Regression, zone: tzinfo, *, linked: bool) -> str:
+    also = f'<br><span class="ett-do">{escape(beside(found.changed))}</span>' if found.changed else ""
+    body = (
+        f'<span class="ett-chip" style="--hue:{GROUP_COLOURS[FAILURE]}">slower</span>'
+        f"<span><bdi>{escape(sentence(found, zone))}</bdi>.{also}</span>"
+    )
+    if not linked:
+        return f'<div class="ett-alarm">{body}</div>'
+    return f'<a class="ett-alarm" href="{address(found.family)}" target="_self">{body}</a>'
