@@ -95,7 +95,7 @@ def test_the_change_is_drawn_where_it_happened():
         (s["y0"], s["x0"][14:19], s["x1"][14:19]) for s in figure["layout"]["shapes"] if s["yref"] == "y"
     ]
     assert levels == [(75.0, "00:00", "01:40"), (150.0, "01:40", "16:40")]
-    (line,) = (shape for shape in shapes if shape["yref"] == "paper")
+    (line,) = (shape for shape in figure["layout"]["shapes"] if shape["yref"] == "paper")
     assert line["x0"] == line["x1"] == "2025-11-24 16:01:40.000"
     assert "2.0 times" in figure["layout"]["annotations"][0]["text"]
 
