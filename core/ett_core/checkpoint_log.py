@@ -136,6 +136,14 @@ class CheckpointLog:
         times = [self._kept[key].time for key in saved if key[0] == saved[-1][0]][-CHECKPOINTS_AT_HAND:]
         return median(after - at for at, after in pairwise(times)) if len(times) > 1 else None
 
+    def upload_s(self) -> float | None:
+        """Median of the seconds from a save to its durability, of the latest; None where none is durable."""
+        durable = [
+            (e.time, e.durable_at) for e in self._kept.values() if e.saved and e.durable_at is not None
+        ]
+        took_s = [max(at - time, 0.0) for time, at in sorted(durable)[-CHECKPOINTS_AT_HAND:]]
+        return median(took_s) if took_s else None
+
     def state(self) -> CheckpointLogState:
         """The log as a value."""
         kept = [*self._packed.records(), *self._kept.values()]

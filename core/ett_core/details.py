@@ -67,6 +67,8 @@ class CacheTotals(msgspec.Struct, frozen=True, gc=False):
     misses: int = 0
     bypasses: int = 0
     saved_s: float = 0.0
+    bytes: int = 0
+    """Size of what was stored or loaded, where the cache says so."""
 
 
 class StepTimes(msgspec.Struct, frozen=True, gc=False):
@@ -270,6 +272,15 @@ class JobDetails:
         return dict(sorted(totals.items()))
 
     @property
+    def run_caches(self) -> dict[int, dict[str, CacheTotals]]:
+        """The same by attempt: of each process, its latest report, which counts towards its attempt."""
+        runs: dict[int, dict[str, CacheTotals]] = {}
+        for (_, name), report in sorted(self._caches.items(), key=lambda each: each[0][1]):
+            totals = runs.setdefault(report.attempt, {})
+            totals[name] = _plus(totals.get(name, CacheTotals()), report)
+        return {attempt: runs[attempt] for attempt in sorted(runs)[-STARTS_KEPT:]}
+
+    @property
     def remote_requests(self) -> int:
         """Requests to remote compile caches: as caches tell, or as compilations do, whichever saw more."""
         of_caches = sum(report.remote_requests or 0 for report in self._caches.values())
@@ -434,6 +445,7 @@ def _plus(total: CacheTotals, report: Cache) -> CacheTotals:
         misses=total.misses + report.misses,
         bypasses=total.bypasses + report.bypasses,
         saved_s=total.saved_s + (report.saved_s or 0.0),
+        bytes=total.bytes + (report.bytes or 0),
     )
 
 

@@ -27,6 +27,8 @@ import math
 import msgspec
 
 DAY_S = 86_400.0
+CONFIDENCE = 0.9
+"""Probability that limits hold the truth, half of the rest on either side."""
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +114,45 @@ def wasted(costs: Costs, interval_s: float | None = None) -> Waste:
         lost_s=costs.failures * (interval_s / 2.0 + costs.upload_s),
         train_s=costs.train_s,
     )
+
+
+def failure_range(failures: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The numbers of failures to expect where so many were seen: exact limits of a Poisson process.
+
+    >>> [round(limit, 2) for limit in failure_range(3)], round(failure_range(0)[1], 2)
+    ([0.82, 7.75], 3.0)
+    """
+    tail = (1.0 - confidence) / 2.0
+    low = _mean_where(failures - 1, 1.0 - tail) if failures else 0.0
+    return low, _mean_where(failures, tail)
+
+
+def interval_range_s(costs: Costs, confidence: float = CONFIDENCE) -> tuple[float, float | None]:
+    """The shortest and the longest optimum that the failures seen leave possible (None: no longest)."""
+    low, high = failure_range(round(costs.failures), confidence)
+    shortest = optimal_interval_s(msgspec.structs.replace(costs, failures=high))
+    longest = optimal_interval_s(msgspec.structs.replace(costs, failures=low))
+    assert shortest is not None  # noqa: S101 - the upper limit is above zero
+    return shortest, longest
+
+
+def _mean_where(count: int, probability: float) -> float:
+    """The mean at which a Poisson variable is at most `count` with a probability."""
+    low, high = 0.0, count + 10.0 * math.sqrt(count + 1.0) + 10.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        if _at_most(count, middle) > probability:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _at_most(count: int, mean: float) -> float:
+    if not mean:
+        return 1.0
+    terms = (k * math.log(mean) - mean - math.lgamma(k + 1) for k in range(count + 1))
+    return math.fsum(map(math.exp, terms))
 
 
 def cautions(costs: Costs) -> list[str]:

@@ -69,6 +69,10 @@ class DetailsView(msgspec.Struct, frozen=True):
     """Median time between the latest checkpoints."""
     checkpoint_blocking: Distribution = NONE
     """How long checkpoints blocked, of those of which nothing more is expected."""
+    checkpoint_upload_s: float | None = None
+    """Median time from a save to its durability, of the latest checkpoints."""
+    run_caches: Mapping[int, Mapping[str, CacheTotals]] = {}
+    """Totals by cache of each of the latest attempts."""
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -476,6 +480,8 @@ def details_view(details: JobDetails, account: JobAccount | None = None) -> Deta
         remote_requests=details.remote_requests,
         checkpoint_interval_s=details.checkpoints.interval_s(),
         checkpoint_blocking=details.checkpoints.blocking(settled),
+        checkpoint_upload_s=details.checkpoints.upload_s(),
+        run_caches=details.run_caches,
     )
 
 

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ett_core.intervals import Costs, cautions, costs_from_mtbf, optimal_interval_s, wasted
+from ett_core.intervals import (
+    Costs,
+    cautions,
+    costs_from_mtbf,
+    failure_range,
+    interval_range_s,
+    optimal_interval_s,
+    wasted,
+)
 
 COSTS = st.builds(
     Costs,
@@ -99,3 +107,22 @@ def test_failures_and_upload_may_be_zero_but_not_less(value):
 def test_an_interval_that_makes_no_sense_is_refused(value):
     with pytest.raises(ValueError, match="interval must be a finite number above zero"):
         wasted(Costs(blocking_s=1, failures=1, train_s=10), value)
+
+
+@pytest.mark.parametrize(
+    ("failures", "low", "high"), [(0, 0.0, 2.9957), (1, 0.0513, 4.7439), (10, 5.4254, 16.9622)]
+)
+def test_limits_of_a_poisson_count_are_those_of_the_tables(failures, low, high):
+    """Exact 90 % limits: halves of quantiles of the chi-squared distribution."""
+    assert failure_range(failures) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+
+
+def test_the_optimum_is_the_surer_the_more_failures_were_seen():
+    def spread(failures):
+        shortest, longest = interval_range_s(Costs(blocking_s=10, failures=failures, train_s=1e6))
+        best = optimal_interval_s(Costs(blocking_s=10, failures=failures, train_s=1e6))
+        assert shortest < best < longest
+        return longest / shortest
+
+    assert spread(3) > spread(30) > spread(300) > 1
+    assert interval_range_s(Costs(blocking_s=10, failures=0, train_s=1e6))[1] is None
