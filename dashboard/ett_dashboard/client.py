@@ -6,7 +6,7 @@ wrong on the way comes out as `ExporterError`, whose message can be shown to a p
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -27,6 +27,18 @@ class UnknownJobError(ExporterError):
     """The exporter answers, but knows no such job."""
 
 
+class Question(msgspec.Struct, Generic[ROW], frozen=True):
+    """What is asked of the query API: an address with its parameters, and the type of the answer.
+
+    `keep_s`: an answer that is younger than this need not be asked for again.
+    """
+
+    path: str
+    answer: type[ROW]
+    parameters: tuple[tuple[str, str], ...] = ()
+    keep_s: float = 0.0
+
+
 class Api(Protocol):
     """What the pages need from an exporter."""
 
@@ -35,6 +47,9 @@ class Api(Protocol):
 
     def job(self, job_id: str) -> JobDetail:
         """One job in detail."""
+
+    def ask(self, question: Question[ROW]) -> ROW:
+        """The answer to any question."""
 
 
 class Client:
@@ -64,7 +79,7 @@ class Client:
         Raises:
             ExporterError: no usable answer.
         """
-        return self._read("/api/v1/jobs", FleetAnswer)
+        return self.ask(Question("/api/v1/jobs", FleetAnswer))
 
     def job(self, job_id: str) -> JobDetail:
         """One job in detail.
@@ -73,15 +88,24 @@ class Client:
             UnknownJobError: the exporter knows no such job.
             ExporterError: no usable answer.
         """
-        return self._read(f"/api/v1/jobs/{quote(job_id, safe='/:@')}", JobDetail)
+        return self.ask(Question(f"/api/v1/jobs/{in_path(job_id)}", JobDetail))
+
+    def ask(self, question: Question[ROW]) -> ROW:
+        """The answer to any question.
+
+        Raises:
+            UnknownJobError: the exporter knows nothing of this name.
+            ExporterError: no usable answer.
+        """
+        return self._read(question.path, question.answer, question.parameters)
 
     def close(self) -> None:
         """Give the connections back."""
         self._http.close()
 
-    def _read(self, path: str, row: type[ROW]) -> ROW:
+    def _read(self, path: str, row: type[ROW], parameters: tuple[tuple[str, str], ...]) -> ROW:
         try:
-            answer = self._http.get(path, headers=bearer(self._token()))
+            answer = self._http.get(path, params=parameters or None, headers=bearer(self._token()))
         except OSError as error:
             raise ExporterError(f"the token cannot be read: {error.strerror or error}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -94,6 +118,15 @@ class Client:
             return msgspec.json.decode(answer.content, type=row, strict=False)
         except ValueError as error:
             raise ExporterError(f"{self.base_url} answers something else than expected: {error}") from error
+
+
+def in_path(name: str) -> str:
+    """A name as part of an address; slashes stay.
+
+    >>> in_path("a/b@1 ?")
+    'a/b@1%20%3F'
+    """
+    return quote(name, safe="/:@~")
 
 
 def _why(error: Exception, base_url: str) -> str:

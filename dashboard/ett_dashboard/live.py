@@ -3,7 +3,7 @@
 Each thread that draws a page asks here. A reading younger than `keep_s` is handed to all; when
 it is older one thread reads again while the others wait for it. The last good answer stays when
 the exporter cannot be reached, so that a page shows old figures, marked as old, and never none.
-At most `limit` jobs are kept.
+At most `limit` readings are kept.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from ett_dashboard.client import Api, ExporterError, UnknownJobError
+from ett_dashboard.client import Api, ExporterError, Question, UnknownJobError
 from ett_dashboard.rows import FleetAnswer, JobDetail
 
 T = TypeVar("T")
@@ -53,27 +53,31 @@ class SharedReads:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._api, self._keep_s, self._limit, self._clock = api, keep_s, limit, clock
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     def jobs(self) -> Reading[FleetAnswer]:
         """All jobs, at most `keep_s` old where the exporter answers."""
-        return self._read("", self._api.jobs)
+        return self._read("jobs", self._api.jobs)
 
     def job(self, job_id: str) -> Reading[JobDetail]:
         """One job, at most `keep_s` old where the exporter answers."""
-        return self._read(job_id, lambda: self._api.job(job_id))
+        return self._read(("job", job_id), lambda: self._api.job(job_id))
 
-    def _read(self, key: str, ask: Callable[[], T]) -> Reading[T]:
+    def ask(self, question: Question[T]) -> Reading[T]:
+        """The answer to any question, at most `keep_s` old (its own, if that is longer)."""
+        return self._read(question, lambda: self._api.ask(question), question.keep_s)
+
+    def _read(self, key: Hashable, ask: Callable[[], T], keep_s: float = 0.0) -> Reading[T]:
         entry = self._entry(key)
         with entry.lock:
             now = self._clock()
-            if not 0 <= now - entry.tried_at < self._keep_s:
+            if not 0 <= now - entry.tried_at < max(keep_s, self._keep_s):
                 entry.tried_at = now
                 entry.reading = _ask(ask, entry.reading, now)
             return entry.reading
 
-    def _entry(self, key: str) -> _Entry:
+    def _entry(self, key: Hashable) -> _Entry:
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from ett_cli.main import main
-from ett_dashboard.client import Client, ExporterError, UnknownJobError
+from ett_dashboard.client import Client, ExporterError, Question, UnknownJobError
 from ett_dashboard.live import SharedReads
 from ett_dashboard.rows import FleetAnswer
 from ett_dashboard.settings import Settings
@@ -77,6 +77,10 @@ class Exporter:
     def job(self, job_id):
         raise UnknownJobError(f"no job {job_id}")
 
+    def ask(self, question):
+        self.asked += 1
+        return question.answer(as_of=float(self.asked), jobs=[])
+
 
 def test_readers_share_one_reading_until_it_is_too_old():
     exporter, now = Exporter(), [100.0]
@@ -89,6 +93,27 @@ def test_readers_share_one_reading_until_it_is_too_old():
     assert exporter.asked == 1
     now[0] += 2.0
     assert reads.jobs().value == FleetAnswer(2.0, [])
+
+
+def test_a_question_is_sent_with_its_parameters():
+    asked = []
+    client(lambda r: asked.append(r.url.raw_path) or httpx.Response(200, json=JOBS)).ask(
+        Question("/api/v1/jobs", FleetAnswer, (("team", "a&b"), ("limit", "3")))
+    )
+    assert asked == [b"/api/v1/jobs?team=a%26b&limit=3"]
+
+
+def test_an_answer_is_kept_for_as_long_as_its_question_says():
+    exporter, now = Exporter(), [100.0]
+    reads = SharedReads(exporter, keep_s=2.0, clock=lambda: now[0])
+    slow = Question("/slow", FleetAnswer, keep_s=30.0)
+    quick = Question("/quick", FleetAnswer)
+    for _ in range(3):
+        reads.ask(slow)
+        reads.ask(quick)
+        now[0] += 5.0
+    assert exporter.asked == 4
+    assert reads.ask(slow).value == FleetAnswer(1.0, [])
 
 
 def test_the_last_good_answer_stays_while_the_exporter_is_gone():
