@@ -364,6 +364,7 @@ class CacheRow(msgspec.Struct, frozen=True, kw_only=True):
     misses: int
     bypasses: int
     saved_s: float
+    bytes: int
     hit_ratio: float | None
 
 

@@ -14,6 +14,7 @@ from ett_core.accounting.account import seconds
 from ett_core.components import RECOMPILE, area_seconds
 from ett_core.details import CacheTotals, EvidenceLine
 from ett_core.failures import Diagnosis
+from ett_core.fleet.caches import hit_ratio
 from ett_core.fleet.endings import cause_words
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure
@@ -288,33 +289,24 @@ def _caches(view: JobView) -> Fields:
         "start": account.start,
         "config_hash": details.config_hash,
         "versions": details.versions,
-        "hit_ratio": _hit_ratio(totals),
-        "caches": {name: _cache(total) for name, total in details.caches.items()},
+        "hit_ratio": hit_ratio(totals),
+        "caches": {name: cache_row(total) for name, total in details.caches.items()},
         "compile_s": details.compile_s,
         "compile_wall_s": _sum(account.components, COMPILE_COMPONENTS),
         "cache_load_wall_s": _sum(account.components, CACHE_LOAD_COMPONENTS),
     }
 
 
-def _cache(total: CacheTotals) -> CacheRow:
+def cache_row(total: CacheTotals) -> CacheRow:
+    """The totals of one cache."""
     return CacheRow(
         hits=total.hits,
         misses=total.misses,
         bypasses=total.bypasses,
         saved_s=total.saved_s,
-        hit_ratio=_hit_ratio([total]),
+        bytes=total.bytes,
+        hit_ratio=hit_ratio([total]),
     )
-
-
-def _hit_ratio(totals: Sequence[CacheTotals]) -> float | None:
-    """The share of hits in hits and misses, None without any.
-
-    >>> _hit_ratio([CacheTotals(hits=3, misses=1), CacheTotals(hits=0, misses=2)])
-    0.5
-    """
-    hits = sum(total.hits for total in totals)
-    asked = hits + sum(total.misses for total in totals)
-    return hits / asked if asked else None
 
 
 def _sum(components: Mapping[str, float], names: Iterable[str]) -> float:

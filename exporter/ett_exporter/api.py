@@ -24,7 +24,9 @@ from ett_exporter.endpoints import ENDPOINTS, Endpoint
 from ett_exporter.errors import StoreError
 from ett_exporter.exposition import Exposition
 from ett_exporter.failure_reads import FailureReads
+from ett_exporter.history import FleetHistory
 from ett_exporter.intake import Intake
+from ett_exporter.lever_reads import LeverReads
 from ett_exporter.openapi import description, page
 from ett_exporter.queries import ChangesQuery, Nothing, QueryError, SpanQuery, from_pairs
 from ett_exporter.reads import Reads, UnknownJobError
@@ -107,7 +109,8 @@ class _Handlers:
         self._service = service
         self._exposition = exposition
         self._reads = Reads(service)
-        self._failure_reads = FailureReads(service)
+        history = FleetHistory()
+        self._all_reads = (self._reads, FailureReads(service, history), LeverReads(service, history))
         self._intake = Intake(service)
         self._polls = 0
 
@@ -128,7 +131,7 @@ class _Handlers:
 
     def _reader(self, endpoint: Endpoint) -> Handler:
         """Answers from the reads of the same name, in a worker thread."""
-        reads = self._reads if hasattr(self._reads, endpoint.name) else self._failure_reads
+        reads = next(each for each in self._all_reads if hasattr(each, endpoint.name))
         read: Callable[..., Timed] = getattr(reads, endpoint.name)
         of_one = "{" in endpoint.path
         view = endpoint.path.rpartition("{job_id}")[2] if "{job_id}" in endpoint.path else ""

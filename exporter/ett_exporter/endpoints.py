@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ett_exporter import answer_types as answers
+from ett_exporter import lever_types as levers
 from ett_exporter import queries
 from ett_exporter.service import Accepted
 from ett_exporter.tokens import INGEST, READ
@@ -120,6 +121,34 @@ ENDPOINTS: Sequence[Endpoint] = (
     _read("families", "/api/v1/families", "families of jobs and their usual figures", answers.Families,
           queries.WindowQuery),
     _read("caches", "/api/v1/caches", "the compile caches of many jobs", answers.Caches, queries.Page),
+    _read(
+        "cache_runs",
+        "/api/v1/caches/runs",
+        "compile caches by run, cold or warm, the latest first",
+        levers.CacheRuns,
+        queries.CacheRunsQuery,
+    ),
+    _read(
+        "cache_comparison",
+        "/api/v1/caches/comparison",
+        "two runs side by side, and why the colder one was cold",
+        levers.CacheComparison,
+        queries.ComparisonQuery,
+    ),
+    _read(
+        "intervals",
+        "/api/v1/intervals",
+        "checkpoint intervals of jobs beside their best, the dearest first",
+        levers.Intervals,
+        queries.Page,
+    ),
+    _read(
+        "what_if",
+        "/api/v1/what-if",
+        "the time of all jobs without some of its losses",
+        levers.WhatIf,
+        queries.WhatIfQuery,
+    ),
     _read("fleet", "/api/v1/fleet", "where the time of all jobs went", answers.Fleet, queries.FleetQuery),
     _read(
         "changes",

@@ -48,9 +48,8 @@ QUESTIONS_KEPT = 16
 class FailureReads:
     """Answers from one service; any thread may call."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._history = FleetHistory()
+    def __init__(self, service: Service, history: FleetHistory) -> None:
+        self._service, self._history = service, history
         self._worse: Recent[WindowQuery, Regressions] = Recent(QUESTIONS_KEPT)
         self._lock = threading.Lock()
 

@@ -14,7 +14,7 @@ from ett_core.accounting.attempt import SUCCEEDED
 from ett_core.components import UNSAVED_TRAINING
 from ett_core.failures.classes import DOMAINS, UNKNOWN
 from ett_core.fleet.recurrence import latest_row
-from ett_core.intervals import Costs, optimal_interval_s
+from ett_exporter.intervals import best_interval_s, costs_of
 from ett_exporter.live import JobView, has_settled, held_seconds
 from ett_exporter.text import Sample, Samples, summary
 
@@ -117,18 +117,7 @@ def _checkpoints(view: JobView) -> Samples:
         yield Sample("ett_job_checkpoint_last_durable_timestamp_seconds", (), durable.time)
         yield from _known("ett_job_checkpoint_bytes", durable.bytes)
     yield from _known("ett_job_checkpoint_interval_seconds", details.checkpoint_interval_s, "actual")
-    yield from _known("ett_job_checkpoint_interval_seconds", best_interval_s(view), "optimal")
-
-
-def best_interval_s(view: JobView) -> float | None:
-    """The time between checkpoints that would have wasted least; None where nothing failed or saved."""
-    details, failures = view.details, len(view.account.failures)
-    if not failures or not details.checkpoint_count or not view.account.wall_s > 0:
-        return None
-    blocking_s = details.checkpoint_blocking_s / details.checkpoint_count
-    if not blocking_s > 0:
-        return None
-    return optimal_interval_s(Costs(blocking_s=blocking_s, failures=failures, train_s=view.account.wall_s))
+    yield from _known("ett_job_checkpoint_interval_seconds", best_interval_s(costs_of(view)), "optimal")
 
 
 def _compile(view: JobView) -> Samples:

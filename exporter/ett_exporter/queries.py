@@ -173,6 +173,40 @@ class FailuresQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return all(not wanted or value in wanted for wanted, value in given)
 
 
+class CacheRunsQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Runs of which jobs, of which verdicts (all, unless told), and only those that surprise."""
+
+    verdict: Words = ""
+    family: Annotated[str, msgspec.Meta(max_length=1024, description="the whole name of one")] | None = None
+    surprise: bool = False
+    limit: Limit | None = 500
+
+    @property
+    def verdicts(self) -> frozenset[str]:
+        """The verdicts asked for; empty for all."""
+        return _words(self.verdict)
+
+
+class ComparisonQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two runs by their ids, `JOB~ATTEMPT`."""
+
+    one: Annotated[str, msgspec.Meta(max_length=256)]
+    two: Annotated[str, msgspec.Meta(max_length=256)]
+
+
+class WhatIfQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs, which latest time, weighted how, and which levers are pulled together."""
+
+    window: Literal["1h", "24h", "7d"] = "7d"
+    weight: Literal["job", "accelerator", "cost"] = "accelerator"
+    levers: Words = ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the levers, in order."""
+        return sorted(_words(self.levers))
+
+
 class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which jobs, which time (`window`, or `begin` and `end`), weighted and grouped how."""
 

@@ -18,9 +18,14 @@ NOW = 1_764_000_200.0
 READS = [e for e in ENDPOINTS if e.method == "GET" and e.answer is not None]
 
 
+ASKED = {"cache_comparison": "?one={0}~0&two={0}~1"}
+"""What is asked where an address answers nothing without parameters."""
+
+
 def path_of(endpoint, job_id):
-    """The path of an endpoint about a job, or about the first failure of it."""
-    return endpoint.path.replace("{job_id}", job_id).replace("{failure_id}", f"{job_id}~0")
+    """The path of an endpoint about a job, about the first failure of it, or about its two runs."""
+    path = endpoint.path.replace("{job_id}", job_id).replace("{failure_id}", f"{job_id}~0")
+    return path + ASKED.get(endpoint.name, "").format(job_id)
 
 
 def schema_of(endpoint):

@@ -42,6 +42,15 @@ def side_by_side(one: CacheRun, two: CacheRun) -> list[Difference]:
     return sorted(rows, key=lambda row: (not row.differs, not row.is_key))
 
 
+def colder(one: CacheRun, two: CacheRun) -> tuple[CacheRun, CacheRun]:
+    """The two with the colder one last: the one that compiled longer; of equals the one with fewer hits."""
+
+    def cold(run: CacheRun) -> tuple[float, float]:
+        return (run.compiled_s, -(run.hit_ratio or 0.0))
+
+    return (two, one) if cold(one) > cold(two) else (one, two)
+
+
 def likely_reasons(warm: CacheRun, cold: CacheRun, verdict: str) -> list[str]:
     """Why `cold` compiled what `warm` did not, the likeliest first; `verdict` is that of `cold`.
 

@@ -69,6 +69,27 @@ class Levers(msgspec.Struct, frozen=True):
                 )
         return cls(frozenset(gone), frozenset(others))
 
+    @property
+    def keys(self) -> set[str]:
+        """The names of the levers."""
+        return {f"{FAILURE_PREFIX}{name}" for name in self.gone} | self.others
+
+
+def all_keys(classes: Iterable[str]) -> list[str]:
+    """Every lever where failures of some classes happened."""
+    return [*LEVERS, *(f"{FAILURE_PREFIX}{name}" for name in classes)]
+
+
+def meaning_of_lever(key: str) -> str:
+    """What a lever supposes.
+
+    >>> meaning_of_lever("failure:gpu_ecc")
+    'no failure of class gpu_ecc: nothing that is charged to one'
+    """
+    if key in LEVERS:
+        return LEVERS[key]
+    return f"no failure of class {key.removeprefix(FAILURE_PREFIX)}: nothing that is charged to one"
+
 
 class Saving(msgspec.Struct, frozen=True, gc=False):
     """How a job saved: saves of its whole life, seconds of blocking and of training in it, upload."""

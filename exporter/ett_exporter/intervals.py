@@ -1,0 +1,56 @@
+"""How jobs save and how they should: from views to rows, pure."""
+
+from __future__ import annotations
+
+from ett_core.intervals import Costs, interval_range_s, optimal_interval_s, wasted
+from ett_exporter.lever_types import IntervalRow
+from ett_exporter.live import JobView
+
+
+def costs_of(view: JobView) -> Costs | None:
+    """What the saves and the failures of a job cost so far; None of one that never saved."""
+    details, wall_s = view.details, view.account.wall_s
+    if not details.checkpoint_count or not details.checkpoint_blocking_s > 0 or not wall_s > 0:
+        return None
+    return Costs(
+        blocking_s=details.checkpoint_blocking_s / details.checkpoint_count,
+        failures=len(view.account.failures),
+        train_s=wall_s,
+        upload_s=details.checkpoint_upload_s or 0.0,
+    )
+
+
+def best_interval_s(costs: Costs | None) -> float | None:
+    """The time between checkpoints that would have wasted least; None where nothing failed or saved."""
+    return None if costs is None else optimal_interval_s(costs)
+
+
+def interval_row(view: JobView, costs: Costs) -> IntervalRow:
+    """One job that saves."""
+    account, details = view.account, view.details
+    interval_s = costs.train_s / details.checkpoint_count
+    used, best_s = wasted(costs, interval_s), optimal_interval_s(costs)
+    best = None if best_s is None else wasted(costs, best_s)
+    shortest_s, longest_s = interval_range_s(costs)
+    return IntervalRow(
+        job_id=account.job_id,
+        job_name=view.label("job_name") or account.job_id,
+        team=view.label("team"),
+        model=view.label("model"),
+        cluster=view.label("cluster"),
+        state=account.state,
+        finished=account.finished,
+        accelerators=view.accelerator_weight,
+        saves=details.checkpoint_count,
+        failures=len(account.failures),
+        wall_s=account.wall_s,
+        interval_s=interval_s,
+        blocking_s=costs.blocking_s,
+        upload_s=details.checkpoint_upload_s,
+        best_s=best_s,
+        shortest_s=shortest_s,
+        longest_s=longest_s,
+        wasted_percent=used.percent,
+        best_percent=None if best is None else best.percent,
+        excess_accelerator_s=0.0 if best is None else (used.total_s - best.total_s) * view.accelerator_weight,
+    )
