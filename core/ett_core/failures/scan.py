@@ -1,29 +1,26 @@
 """From the bytes of a log to what in it may explain a failure: linear in the size of the log.
 
-One pass finds the needles of all tables, by a pattern in which they share their beginnings; only
-lines that hold one are decoded and matched, each once, and at most `HITS_PER_NEEDLE` lines a
-needle from either end: what repeats a thousand times tells nothing new.
+Only lines that hold a needle of a table are decoded and matched, each once, and of what repeats only
+the first and the last ones (`needles`).
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from ett_core.failures.classes import NOT_A_FAILURE
 from ett_core.failures.exits import EXIT_NEEDLES, WORD_NEEDLES, exit_in
+from ett_core.failures.needles import LINE_LIMIT, Needles
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, WARNING, Rule
 from ett_core.failures.rules import RULES
 from ett_core.failures.stamps import STAMP_WITHIN, Calendar, Moment, stamp_of
 
-LINE_LIMIT = 2000
-"""Characters of a line that are read around what was found in it."""
-HITS_PER_NEEDLE = 200
+STAMP_LOOK_BACK = 50
+"""Lines before one without a stamp in which its stamp is looked for."""
 EXCEPTION_NEEDLES = ("error", "exception")
 
 _EXCEPTION = re.compile(
@@ -100,19 +97,16 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 - frozen
     """Everything in a log that may explain a failure, in the order of the log."""
-    low = data.lower()
-    hits = _lines_with_needles(low)
-    stamps = Calendar(where.date)
     seen: list[Sighting] = []
     numbers = _LineNumbers(data)
-    for start in sorted(hits):
-        end = data.find(b"\n", start)
-        line = data[start : len(data) if end < 0 else end]
-        text = _window(line, hits[start]).decode("utf-8", "replace").rstrip("\r")
-        moment = _moment(data, start, text, stamps)
+    moments = _Moments(data, Calendar(where.date))
+    for hit in _NEEDLES.lines(data.lower()):
+        line = data[hit.start : hit.end]
+        text = _window(line, hit.at - hit.start).decode("utf-8", "replace").rstrip("\r")
+        moment = moments.of(hit.start, text)
         found = read_line(text)
         if found is not None:
-            seen.append(_placed(found, text, where, numbers.at(start), moment))
+            seen.append(_placed(found, text, where, numbers.at(hit.start), moment))
     return seen
 
 
@@ -124,8 +118,7 @@ def read_line(line: str) -> Sighting | None:
     """
     text = line[:LINE_LIMIT]
     told = _ADVICE.sub(" ", text)
-    low = told.lower()
-    places = sorted({place for needle, rows in _RULES_BY_NEEDLE.items() if needle in low for place in rows})
+    places = sorted(_NEEDLES.meant_by(told.lower()))
     warned = _AT_WARNING.search(text[:200]) is not None
     rule = _first(places, told, of_warnings=True) or _first(places, told, of_warnings=False)
     if rule is not None:
@@ -180,36 +173,6 @@ def _placed(found: Sighting, text: str, where: Where, number: int, moment: Momen
     )
 
 
-def _lines_with_needles(low: bytes) -> dict[int, int]:
-    """Where lines that hold a needle begin, and where in them the first one stands.
-
-    Of each needle the first and the last lines count.
-    """
-    first: dict[bytes, list[tuple[int, int]]] = {}
-    last: dict[bytes, deque[tuple[int, int]]] = {}
-    end = -1
-    start = 0
-    for match in _ANY_NEEDLE.finditer(low):
-        at, needle = match.start(), match[1]
-        if at > end:
-            start = low.rfind(b"\n", max(end, 0), at) + 1
-            found = low.find(b"\n", at)
-            end = len(low) if found < 0 else found
-        places = first.setdefault(needle, [])
-        if len(places) < HITS_PER_NEEDLE:
-            if not places or places[-1][0] != start:
-                places.append((start, at - start))
-        elif places[-1][0] != start:
-            late = last.setdefault(needle, deque(maxlen=HITS_PER_NEEDLE))
-            if not late or late[-1][0] != start:
-                late.append((start, at - start))
-    hits: dict[int, int] = {}
-    for found_places in (*first.values(), *last.values()):
-        for place, offset in found_places:
-            hits[place] = min(offset, hits.get(place, offset))
-    return hits
-
-
 def _window(line: bytes, at: int) -> bytes:
     """The line, or of a very long one what stands around the first needle, which is `at`."""
     if len(line) <= LINE_LIMIT:
@@ -218,20 +181,38 @@ def _window(line: bytes, at: int) -> bytes:
     return line[begin : begin + LINE_LIMIT]
 
 
-def _moment(data: bytes, start: int, text: str, stamps: Calendar) -> Moment | None:
-    """The stamp of a line, else that of the nearest line of the few before it."""
-    for _ in range(STAMP_LOOK_BACK):
-        if (stamp := stamp_of(text)) is not None:
-            return stamps.moment(stamp)
-        if start == 0:
-            return None
-        begin = data.rfind(b"\n", 0, start - 1) + 1
-        text = data[begin : min(start - 1, begin + STAMP_WITHIN * 4)].decode("utf-8", "replace")
-        start = begin
-    return None
+class _Moments:
+    """When lines were written, asked for in their order: by their stamp, or that of the last few before.
 
+    What is looked at for one line is not looked at again for the next.
+    """
 
-STAMP_LOOK_BACK = 50
+    def __init__(self, data: bytes, stamps: Calendar) -> None:
+        self._data, self._stamps = data, stamps
+        self._asked = -1
+        self._moment: Moment | None = None
+        self._age = 0
+        """Lines between the stamp and the line that was asked for last."""
+
+    def of(self, start: int, text: str) -> Moment | None:
+        """The moment of the line that begins at `start`."""
+        place = start
+        for age in range(STAMP_LOOK_BACK):
+            if (stamp := stamp_of(text)) is not None:
+                return self._answer(start, self._stamps.moment(stamp), age)
+            if place == 0:
+                return self._answer(start, None, age)
+            begin = self._data.rfind(b"\n", 0, place - 1) + 1
+            if begin == self._asked:
+                total = age + 1 + self._age
+                return self._answer(start, self._moment if total < STAMP_LOOK_BACK else None, total)
+            text = self._data[begin : min(place - 1, begin + STAMP_WITHIN * 4)].decode("utf-8", "replace")
+            place = begin
+        return self._answer(start, None, STAMP_LOOK_BACK)
+
+    def _answer(self, start: int, moment: Moment | None, age: int) -> Moment | None:
+        self._asked, self._moment, self._age = start, moment, age
+        return moment
 
 
 class _LineNumbers:
@@ -264,31 +245,4 @@ def _by_needle() -> dict[str, Sequence[int]]:
     return {needle: tuple(rows) for needle, rows in table.items()}
 
 
-_RULES_BY_NEEDLE = _by_needle()
-
-
-def pattern_of(words: Iterable[str]) -> str:
-    """A pattern that finds any of the words, at each place the longest, in time linear in the text.
-
-    >>> pattern_of(["efa", "edquot", "efault"])
-    'e(?:dquot|fa(?:ult)?)'
-    """
-    tree: dict[str, Any] = {}
-    for word in words:
-        node = tree
-        for letter in word:
-            node = node.setdefault(letter, {})
-        node[""] = {}
-    return _branches(tree)
-
-
-def _branches(node: dict[str, Any]) -> str:
-    ways = [re.escape(letter) + _branches(below) for letter, below in sorted(node.items()) if letter]
-    if not ways:
-        return ""
-    if "" in node:
-        return f"(?:{'|'.join(ways)})?"
-    return ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})"
-
-
-_ANY_NEEDLE = re.compile(f"(?=({pattern_of(_RULES_BY_NEEDLE)}))".encode())
+_NEEDLES = Needles(_by_needle())

@@ -51,6 +51,7 @@ def test_every_class_that_a_text_can_tell_has_a_row():
 
 HOSTILE = {
     "needles of every row": "".join(needle + " " for rule in RULES for needle in rule.needles),
+    "a needle of a row a line": "".join(needle + "\n" for rule in RULES for needle in rule.needles),
     "one needle": "out of memory ",
     "a near match": "nccl wait loss is nan compiling saving checkpoint error ",
     "brackets": "[[[(((Xid (((((",
@@ -78,6 +79,14 @@ def test_words_that_stand_inside_one_another_are_all_found():
     found = scan((often * 2000 + "OSError: [Errno 28] No space left on device\n" + often * 2000).encode())
     assert "storage_full" in {each.failure_class for each in found}
     assert len(found) <= 2 * 200 + 1
+
+
+def test_what_is_said_once_is_found_in_a_log_full_of_every_word():
+    """However many lines hold words of the tables, a word that is rare in the log is read."""
+    words = sorted({needle for rule in RULES for needle in rule.needles if "fallen" not in needle})
+    flood = ("\n".join(word for word in words if word not in ("off the bus", "xid")) + "\n") * 300
+    found = scan((flood + "NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.\n" + flood).encode())
+    assert any("fallen off the bus" in each.text for each in found)
 
 
 def _cpu_s(data: bytes) -> float:
