@@ -11,7 +11,7 @@ import pandas as pd
 
 from ett_core.failures import CLASSES, Diagnosis
 from ett_core.fleet.nodes import Node
-from ett_dashboard.failures.rows import FailureBucket, FailureDetail, FailureGroup, FailureOfJob
+from ett_dashboard.failures.rows import FailureBucket, FailureGroup, FailureOfJob, JobFailure
 from ett_dashboard.failures.words import place, recurrence
 from ett_dashboard.frames import moment
 from ett_dashboard.rows import EvidenceRow
@@ -52,7 +52,7 @@ class Part(msgspec.Struct, frozen=True):
     classes: tuple[tuple[str, int], ...]
 
 
-def evidence_lines(failure: FailureDetail) -> list[EvidenceLine]:
+def evidence_lines(failure: JobFailure) -> list[EvidenceLine]:
     """The evidence of all ranks in order of time, each with the role that the diagnosis gives it."""
     rows = sorted(failure.evidence, key=lambda row: row.time)
     told = [(row, role_of(row, failure.diagnosis)) for row in rows]

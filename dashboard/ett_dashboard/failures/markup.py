@@ -71,9 +71,7 @@ def suspects(nodes: Iterable[Node], zone: tzinfo) -> str:
     rows = "".join(_node_row(node, zone) for node in nodes)
     heads = ("Node", "Verdict", "Failures", "Figure", "Classes", "Lost", "Last")
     head = "".join(f"<th>{name}</th>" for name in heads)
-    return (
-        f'<table class="ett-partition ett-list"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    )
+    return f'<table class="ett-list"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def failure_head(failure: FailureDetail, zone: tzinfo, *, linked: bool = True) -> str:
@@ -106,7 +104,7 @@ def evidence_table(lines: Sequence[EvidenceLine], zone: tzinfo) -> str:
     more = f'<p class="ett-quiet">{many(left, "more line")} in the CSV.</p>' if left > 0 else ""
     head = "".join(f"<th>{name}</th>" for name in ("Time", "After", "Where", "From", "Role", "Line"))
     table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f'<table class="ett-partition ett-evidence">{table}</table>{more}'
+    return f'<table class="ett-list ett-evidence">{table}</table>{more}'
 
 
 def alike(ids: Sequence[str], *, linked: bool = True) -> str:

@@ -19,14 +19,20 @@ from ett_core.fleet.regressions import Regression
 from ett_dashboard.rows import FailureRow
 
 
-class FailureOfJob(FailureRow, frozen=True, kw_only=True):
-    """One failure of the fleet, with the job that had it; `cost` is null where no prices are set."""
+class JobFailure(FailureRow, frozen=True, kw_only=True):
+    """One failure of a job with its diagnosis and what it cost."""
 
     id: str
     ending: str
     retry: str
     recurrence: Recurrence
     losses: Losses
+    diagnosis: Diagnosis
+
+
+class FailureOfJob(JobFailure, frozen=True, kw_only=True):
+    """One failure of the fleet, with the job that had it; `cost` is null where no prices are set."""
+
     lost_accelerator_s: float
     cost: float | None = None
     accelerator_type: str = ""
@@ -36,7 +42,6 @@ class FailureOfJob(FailureRow, frozen=True, kw_only=True):
     team: str = ""
     model: str = ""
     accelerators: int = 0
-    diagnosis: Diagnosis
 
     @property
     def title(self) -> str:

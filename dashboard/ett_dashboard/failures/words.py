@@ -8,7 +8,7 @@ from ett_core.failures import CLASSES, Diagnosis
 from ett_core.failures.words import DOMAIN_WORDS, REPEATED_WORDS, RETRY_WORDS, chance_words
 from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
-from ett_dashboard.failures.rows import FailureOfJob, Failures
+from ett_dashboard.failures.rows import Failures, JobFailure
 from ett_dashboard.words import Sentence, accelerator_hours, compact, duration, many, percent, plain
 
 LAUNCHER = "launcher"
@@ -60,7 +60,7 @@ def node_sentence(node: Node) -> str:
     return f"{counted} in {hours}, {expected} to be expected ({chance_words(node.probability)})"
 
 
-def failure_sentence(failure: FailureOfJob) -> Sentence:
+def failure_sentence(failure: JobFailure) -> Sentence:
     """What a failure means, whose it is and whether to try again; and what to do."""
     diagnosis = failure.diagnosis
     known = CLASSES.get(diagnosis.failure_class)
@@ -72,7 +72,7 @@ def failure_sentence(failure: FailureOfJob) -> Sentence:
     return Sentence(f"{meaning}{owner}{look}{again(failure)}", action(diagnosis.failure_class))
 
 
-def again(failure: FailureOfJob) -> str:
+def again(failure: JobFailure) -> str:
     """Whether to try again, as a clause that follows others; empty where nobody knows."""
     if (repeated := REPEATED_WORDS.get(failure.retry)) is not None:
         return f". It came again: {repeated}"
@@ -81,7 +81,7 @@ def again(failure: FailureOfJob) -> str:
     return f". Started again it {RETRY_WORDS[failure.retry]}"
 
 
-def recurrence(failure: FailureOfJob) -> str:
+def recurrence(failure: JobFailure) -> str:
     """How often a failure had come in a row, in words.
 
     The first of a row is new; in a crash loop nothing in between was kept.
@@ -127,7 +127,7 @@ def when(unix_s: float, zone: tzinfo) -> str:
     return f"{datetime.fromtimestamp(unix_s, zone):%-d %b %H:%M}"
 
 
-def unrecovered(failure: FailureOfJob) -> str:
+def unrecovered(failure: JobFailure) -> str:
     """How long it took back to the loop."""
     return "not so far" if failure.ttr_s is None else duration(failure.ttr_s)
 

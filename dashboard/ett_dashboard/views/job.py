@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from ett_dashboard import figures, frames, markup, words
+from ett_dashboard import figures, frames, markup, tiles, words
 from ett_dashboard.chart import chart
 from ett_dashboard.rows import EvidenceRow, FailureRow, JobDetail
 from ett_dashboard.settings import Settings
@@ -16,10 +16,6 @@ URL_PATH = "job"
 EVIDENCE_LINES = 12
 EVIDENCE_HEIGHT = 320
 """Evidence of more lines than this scrolls in a box of this many pixels."""
-ETT_MEANING = (
-    "Share of the wall time spent training with an effect that survives. "
-    "It may fall later: a failure takes back the training whose steps it loses."
-)
 
 
 def show() -> None:
@@ -86,49 +82,11 @@ def _draw(job_id: str) -> None:
 def _job(job: JobDetail) -> None:
     shares = frames.partition(job.components)
     st.html(markup.job_head(job, job.known_at))
-    st.html(markup.tiles(_tiles(job), lead=True))
+    st.html(markup.tiles(tiles.job_tiles(job), lead=True))
     _timeline(job)
     _partition(job, shares)
     _failures(job.failure_list)
     details.show(job)
-
-
-def _tiles(job: JobDetail) -> list[tuple[str, str, str]]:
-    recovered = [ttr for ttr in job.ttr_s if ttr is not None]
-    mean_s = sum(recovered) / len(recovered) if recovered else None
-    return [
-        (
-            "Effective training time",
-            words.percent(job.ett_percent),
-            ETT_MEANING,
-        ),
-        (
-            "Time to start",
-            words.duration(job.tts_s),
-            "From the beginning of the wall time to the first loop.",
-        ),
-        (
-            "Time to recover",
-            words.duration(mean_s),
-            f"From a failure to the next loop; mean of {len(recovered)} so far.",
-        ),
-        ("Unsaved now", words.duration(job.unsaved_exposure_s), _unsaved_meaning(job)),
-        ("Checkpoint blocking", words.duration(job.checkpoint_blocking_s), _checkpoint_meaning(job)),
-        ("Failures", words.whole(job.failures), "Attempts of this job that failed."),
-        ("Wall time", words.duration(job.wall_s), "From the allocation of hardware to the end, or to now."),
-    ]
-
-
-def _unsaved_meaning(job: JobDetail) -> str:
-    durable = (
-        "" if job.last_durable_step is None else f" Step {words.whole(job.last_durable_step)} is durable."
-    )
-    return f"Training that would be lost if the job died now.{durable}"
-
-
-def _checkpoint_meaning(job: JobDetail) -> str:
-    saves = words.many(job.checkpoint_count or 0, "save")
-    return f"Time in which checkpoints kept the trainer from training, over {saves}."
 
 
 def _timeline(job: JobDetail) -> None:
@@ -178,7 +136,7 @@ def _failures(failures: Sequence[FailureRow]) -> None:
         st.html(markup.quiet("None so far."))
     for number, failure in reversed(list(enumerate(failures, 1))):
         with st.expander(_failure_title(number, failure), expanded=number == len(failures)):
-            st.html(markup.tiles(_failure_tiles(failure)))
+            st.html(markup.tiles(tiles.failure_tiles(failure)))
             _evidence(failure)
 
 
@@ -187,23 +145,6 @@ def _failure_title(number: int, failure: FailureRow) -> str:
     return (
         f"**{number}. {cause}**, attempt {failure.attempt}, {frames.moment(failure.time, frame.zone())[11:]}"
     )
-
-
-def _failure_tiles(failure: FailureRow) -> list[tuple[str, str, str]]:
-    where = (
-        "the launcher" if failure.rank == -1 else "nobody" if failure.rank is None else f"rank {failure.rank}"
-    )
-    step = words.whole(failure.fallback_step)
-    return [
-        (
-            "Back in the loop after",
-            words.duration(failure.ttr_s),
-            "Time to recover: from the failure to the next loop.",
-        ),
-        ("Training lost", words.duration(failure.unsaved_s), "Training whose steps this failure took back."),
-        ("Fell back to step", step, f"How this is known: {failure.resume_evidence}."),
-        ("Told by", where, words.plain(failure.node or "no host named", 60)),
-    ]
 
 
 def _evidence(failure: FailureRow) -> None:

@@ -1,0 +1,76 @@
+"""What a report is put together from: HTML, charts, and both side by side. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any, TypeAlias
+
+import msgspec
+import pandas as pd
+
+from ett_dashboard.figures import Figure
+from ett_dashboard.markup import of_job
+from ett_dashboard.words import UNKNOWN_FIGURE
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """A figure; `title` says what it shows, for those who cannot see it."""
+
+    figure: Figure
+    title: str
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """Pieces side by side; `widths` are shares. On narrow screens they stand one below the other."""
+
+    cells: Sequence[Sequence[Piece]]
+    widths: Sequence[int]
+
+
+Piece: TypeAlias = "str | Chart | Columns"
+Format: TypeAlias = Callable[[Any], str]
+
+
+def rendered(pieces: Sequence[Piece]) -> tuple[str, list[Chart]]:
+    """The pieces as HTML, and the charts in the order in which places for them stand there."""
+    charts: list[Chart] = []
+    return "".join(_piece(piece, charts) for piece in pieces), charts
+
+
+def table(frame: pd.DataFrame, formats: Mapping[str, Format] | None = None, *, most: int = 200) -> str:
+    """A table of at most so many rows; cells are inert text, numbers stand at the right."""
+    given = formats or {}
+    head = "".join(f"<th>{escape(name)}</th>" for name in frame.columns)
+    shown = [given.get(name) for name in frame.columns]
+    rows = "".join(
+        f"<tr>{''.join(map(_cell, row, shown))}</tr>" for row in frame.head(most).itertuples(index=False)
+    )
+    left = len(frame) - most
+    more = f'<p class="ett-quiet">{left:,} more are left out.</p>' if left > 0 else ""
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="ett-wide"><table class="ett-list">{body}</table></div>{more}'
+
+
+def _cell(value: Any, shown: Format | None) -> str:  # noqa: ANN401 - a cell of a table
+    number = isinstance(value, int | float)
+    if value is None or (isinstance(value, float) and pd.isna(value)):
+        text = UNKNOWN_FIGURE
+    elif shown is not None:
+        text = shown(value)
+    else:
+        text = f"{value:,}" if isinstance(value, int) else f"{value:,.1f}" if number else str(value)
+    return f'<td class="{"ett-number" if number else ""}">{of_job(text, 400)}</td>'
+
+
+def _piece(piece: Piece, charts: list[Chart]) -> str:
+    if isinstance(piece, str):
+        return piece
+    if isinstance(piece, Chart):
+        charts.append(piece)
+        return f'<div class="ett-figure" data-chart="{len(charts) - 1}"><div class="ett-chart"></div></div>'
+    cells = "".join(
+        f'<div style="flex:{width}">{"".join(_piece(each, charts) for each in cell)}</div>'
+        for cell, width in zip(piece.cells, piece.widths, strict=True)
+    )
+    return f'<div class="ett-columns">{cells}</div>'
