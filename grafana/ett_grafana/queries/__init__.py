@@ -1,0 +1,1 @@
+"""PromQL of the boards, apart from their panels."""

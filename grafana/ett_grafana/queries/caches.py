@@ -1,0 +1,35 @@
+"""Queries of the board of compile caches: hit rates beside the seconds that compiling takes."""
+
+from __future__ import annotations
+
+from ett_grafana.queries.parts import JOB, MODEL, RANGE
+
+_REQUESTS = "ett:compile_cache_requests:increase1h"
+_OF_JOB = "ett_job_compile_cache_requests_total"
+
+
+def _hit_rate(by: str, hits: str, asked: str) -> str:
+    total = f"sum{by} ({asked})"
+    return f"(sum{by} ({hits}) or 0 * {total}) / ({total} > 0)"
+
+
+_HITS = f'{_REQUESTS}{{{MODEL}, result="hit"}}'
+_ASKED = f'{_REQUESTS}{{{MODEL}, result=~"hit|miss"}}'
+HIT_RATE = _hit_rate(" by (cache)", _HITS, _ASKED)
+HIT_RATE_BY_MODEL = _hit_rate(" by (model)", _HITS, _ASKED)
+HIT_RATE_NOW = _hit_rate("", _HITS, _ASKED)
+REQUESTS = f"sum by (result) ({_REQUESTS}{{{MODEL}}})"
+SECONDS = f"sum by (stage) (ett:compile_seconds:increase1h{{{MODEL}}})"
+SECONDS_BY_MODEL = f"sort_desc(sum by (model) (ett:compile_seconds:increase1h{{{MODEL}}}))"
+SAVED = f"sum (ett:compile_cache_saved_seconds:increase1h{{{MODEL}}})"
+COMPILING = f"sum (ett:compile_seconds:increase1h{{{MODEL}}})"
+JOB_HIT_RATE = _hit_rate(
+    " by (job_id, cache)",
+    f'increase({_OF_JOB}{{{JOB}, result="hit"}}[{RANGE}])',
+    f'increase({_OF_JOB}{{{JOB}, result=~"hit|miss"}}[{RANGE}])',
+)
+JOB_SECONDS = f"sum by (job_id, stage) (increase(ett_job_compile_seconds_total{{{JOB}}}[{RANGE}]))"
+JOB_REQUESTS = f"sum by (job_id, cache, result) (increase({_OF_JOB}{{{JOB}}}[{RANGE}]))"
+JOB_SAVED = f"increase(ett_job_compile_cache_saved_seconds_total{{{JOB}}}[{RANGE}])"
+JOB_REMOTE = f"increase(ett_job_compile_remote_requests_total{{{JOB}}}[{RANGE}])"
+JOB_COMPILE_TIME = f'sum by (job_id, component) (ett_job_component_seconds{{{JOB}, component=~"(start|recover)\\\\.(compile|cache_load)|recompile"}})'
