@@ -109,7 +109,7 @@ def _query_variable(variable: Variable) -> dashboard.VariableModel:
         name=variable.name,
         label=variable.label,
         description=variable.description,
-        query={"query": variable.query, "refId": variable.name},
+        query=variable.query,
         definition=variable.query,
         datasource=DATASOURCE,
         multi=variable.is_multi,

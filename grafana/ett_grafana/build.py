@@ -1,4 +1,4 @@
-"""The files of the boards: made from one object of settings, written, and compared with what is there."""
+"""The generated files: made from one object of settings, written, and compared with what is there."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from ett_grafana.model import Board
 
 def boards(config: Config) -> tuple[Board, ...]:
     """Every board, in the order in which people meet them."""
-    return tuple(
-        module.board(config) for module in (fleet, job, failures, caches, checkpoints, exporter)
-    )
+    modules = (fleet, job, failures, caches, checkpoints, exporter)
+    return tuple(module.board(config) for module in modules)
 
 
-def board_files(config: Config) -> Mapping[str, str]:
-    """Text by name of file."""
-    return {f"{board.name}.json": text_of(board) for board in boards(config)}
+def generated(config: Config) -> Mapping[str, str]:
+    """Text by path within the directory that is written to."""
+    return {f"boards/{board.name}.json": text_of(board) for board in boards(config)}
 
 
 def write(files: Mapping[str, str], directory: Path) -> None:
-    """Write files into a directory, which is made where it is missing.
+    """Write files into a directory; folders are made where they are missing.
 
     Raises:
-        OSError: the directory or a file cannot be written.
+        OSError: a folder or a file cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (directory / name).write_text(text, encoding="utf-8")
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def differing(files: Mapping[str, str], directory: Path) -> list[str]:
-    """Names of files that are missing in a directory or hold something else, and of JSON files too many."""
-    there = {path.name for path in directory.glob("*.json")}
-    return sorted(
-        [name for name, text in files.items() if _read(directory / name) != text]
-        + [name for name in there if name not in files]
-    )
+    """Paths that are missing or hold something else, and those beside them that nobody writes."""
+    folders = {Path(name).parent for name in files}
+    there = {path.relative_to(directory) for folder in folders for path in (directory / folder).glob("*")}
+    extra = there - {Path(name) for name in files}
+    changed = [name for name, text in files.items() if _read(directory / name) != text]
+    return sorted([*changed, *map(str, extra)])
 
 
 def _read(path: Path) -> str | None:

@@ -7,8 +7,7 @@ thresholds drawn.
 from __future__ import annotations
 
 import zlib
-from functools import singledispatch
-from typing import Any
+from typing import TypeAlias
 
 from grafana_foundation_sdk.models import (
     bargauge,
@@ -27,10 +26,7 @@ from ett_grafana.model import NEUTRAL, Bars, Donut, Limits, Lines, Link, Panel, 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 """The Prometheus that the reader chose."""
 PANEL_IDS = 1_000_000
-MANY_SERIES = 8
-"""A legend of more series than this stands beside the lines, as a table."""
-
-FieldConfig = dashboard.FieldConfig
+Kind: TypeAlias = tuple[str, object, object]
 
 
 def panel_id(title: str) -> int:
@@ -76,7 +72,7 @@ def _target(query: Query, place: int, panel: Panel) -> prometheus.Dataquery:
     )
 
 
-def _field(panel: Panel, custom: object) -> FieldConfig:
+def _field(panel: Panel, custom: object) -> dashboard.FieldConfig:
     limits = panel.limits
     mode = dashboard.FieldColorModeId
     colour = dashboard.FieldColor(mode=mode.THRESHOLDS if limits else mode.PALETTE_CLASSIC_BY_NAME)
@@ -84,7 +80,7 @@ def _field(panel: Panel, custom: object) -> FieldConfig:
         colour = dashboard.FieldColor(mode=mode.PALETTE_CLASSIC_BY_NAME)
     if limits is None and isinstance(panel, Stat):
         colour = dashboard.FieldColor(mode=mode.FIXED, fixed_color="text")
-    return FieldConfig(
+    return dashboard.FieldConfig(
         unit=panel.unit,
         decimals=panel.decimals,
         min_val=panel.lowest,
@@ -149,7 +145,7 @@ def _latest() -> common.ReduceDataOptions:
     return common.ReduceDataOptions(values=False, calcs=["lastNotNull"], fields="")
 
 
-def _legend(panel: Panel) -> common.VizLegendOptions:
+def _legend() -> common.VizLegendOptions:
     return common.VizLegendOptions(
         display_mode=common.LegendDisplayMode.LIST,
         placement=common.LegendPlacement.BOTTOM,
@@ -162,14 +158,25 @@ def _tooltip() -> common.VizTooltipOptions:
     return common.VizTooltipOptions(mode=common.TooltipDisplayMode.MULTI, sort=common.SortOrder.DESCENDING)
 
 
-@singledispatch
-def _kind(panel: Panel) -> tuple[str, Any, Any]:
+def _kind(panel: Panel) -> Kind:
     """The name of Grafana's panel, its options, and what its fields look like."""
+    match panel:
+        case Stat():
+            return _stat(panel)
+        case Lines():
+            return _lines(panel)
+        case Bars():
+            return _bars()
+        case Donut():
+            return _donut()
+        case States():
+            return _states()
+        case Table():
+            return _table()
     raise AssertionError(f"no panel of Grafana draws {type(panel).__name__}")
 
 
-@_kind.register
-def _(panel: Stat) -> tuple[str, Any, Any]:
+def _stat(panel: Stat) -> Kind:
     options = stat.Options(
         graph_mode=common.BigValueGraphMode.AREA if panel.sparkline else common.BigValueGraphMode.NONE,
         color_mode=common.BigValueColorMode.VALUE,
@@ -182,8 +189,7 @@ def _(panel: Stat) -> tuple[str, Any, Any]:
     return "stat", options, None
 
 
-@_kind.register
-def _(panel: Lines) -> tuple[str, Any, Any]:
+def _lines(panel: Lines) -> Kind:
     style, drawing = common.GraphThresholdsStyleMode, common.GraphDrawStyle
     stacking = common.StackingMode.NORMAL if panel.stacked else common.StackingMode.NONE
     custom = common.GraphFieldConfig(
@@ -194,15 +200,12 @@ def _(panel: Lines) -> tuple[str, Any, Any]:
         line_interpolation=common.LineInterpolation.LINEAR,
         span_nulls=False,
         stacking=common.StackingConfig(mode=stacking, group="A"),
-        thresholds_style=common.GraphThresholdsStyleConfig(
-            mode=style.DASHED if panel.limits else style.OFF
-        ),
+        thresholds_style=common.GraphThresholdsStyleConfig(mode=style.DASHED if panel.limits else style.OFF),
     )
-    return "timeseries", timeseries.Options(legend=_legend(panel), tooltip=_tooltip()), custom
+    return "timeseries", timeseries.Options(legend=_legend(), tooltip=_tooltip()), custom
 
 
-@_kind.register
-def _(panel: Bars) -> tuple[str, Any, Any]:
+def _bars() -> Kind:
     options = bargauge.Options(
         display_mode=common.BarGaugeDisplayMode.BASIC,
         value_mode=common.BarGaugeValueMode.TEXT,
@@ -221,8 +224,7 @@ def _(panel: Bars) -> tuple[str, Any, Any]:
     return "bargauge", options, None
 
 
-@_kind.register
-def _(panel: Donut) -> tuple[str, Any, Any]:
+def _donut() -> Kind:
     options = piechart.Options(
         pie_type=piechart.PieChartType.DONUT,
         display_labels=[],
@@ -239,19 +241,17 @@ def _(panel: Donut) -> tuple[str, Any, Any]:
     return "piechart", options, piechart.FieldConfig()
 
 
-@_kind.register
-def _(panel: States) -> tuple[str, Any, Any]:
+def _states() -> Kind:
     options = statetimeline.Options(
         show_value=common.VisibilityMode.AUTO,
         align_value=common.TimelineValueAlignment.LEFT,
-        legend=_legend(panel),
+        legend=_legend(),
         tooltip=_tooltip(),
     )
     return "state-timeline", options, statetimeline.FieldConfig(line_width=0, fill_opacity=85)
 
 
-@_kind.register
-def _(panel: Table) -> tuple[str, Any, Any]:
+def _table() -> Kind:
     custom = common.TableFieldOptions(
         align=common.FieldTextAlignment.AUTO, cell_options=common.TableAutoCellOptions(), filterable=True
     )

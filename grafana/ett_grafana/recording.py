@@ -12,6 +12,7 @@ import msgspec
 
 from ett_core.components import TRAINING
 from ett_grafana.config import Config
+from ett_grafana.queries.parts import effective_share
 
 TROUBLE = ("lost", "stalled", "recovering", "unobserved")
 """States of running jobs that somebody should look at."""
@@ -42,8 +43,6 @@ def recorded(config: Config) -> Sequence[Recorded]:
 
 
 def _fleet() -> Sequence[Recorded]:
-    seconds = "sum by (window, cluster) (ett_fleet_component_seconds)"
-    training = f'sum by (window, cluster) (ett_fleet_component_seconds{{component="{TRAINING}"}})'
     return (
         Recorded(
             "ett:component_accelerator_seconds:sum",
@@ -52,8 +51,8 @@ def _fleet() -> Sequence[Recorded]:
         ),
         Recorded(
             "ett:effective:ratio",
-            f"({training} or 0 * {seconds}) / {seconds}",
-            "Effective share of held accelerator time in a trailing window.",
+            effective_share("ett_fleet_component_seconds", "", " by (window, cluster)"),
+            "Effective share of held accelerator time in a trailing window; none where nothing was observed.",
         ),
         Recorded(
             "ett:jobs:sum", "sum by (state, cluster, team) (ett_fleet_jobs)", "Jobs on /metrics by state."

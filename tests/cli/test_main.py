@@ -14,6 +14,7 @@ def test_the_names_of_the_commands_are_frozen():
         "demo",
         "exporter",
         "dashboard",
+        "grafana",
         "ship",
         "account",
         "diagnose",

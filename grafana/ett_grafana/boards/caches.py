@@ -32,7 +32,7 @@ def board(config: Config) -> Board:
     return Board(
         name="caches",
         title="ettwatch / Compile caches",
-        description="Hit rates of compile caches by model and by job, beside the seconds that compiling takes.",
+        description="Hit rates of compile caches by model and job, beside the seconds of compiling.",
         app_page="caches",
         variables=(common.CLUSTER, common.MODEL, common.JOB),
         annotations=(
@@ -144,7 +144,7 @@ def _jobs(config: Config) -> tuple[Panel, ...]:
         ),
         Bars(
             title="Wall time of a job that compiling held up",
-            description="Components of the partition: compiling and loading caches in starts, compiling in the loop.",
+            description="Components of the partition: compiling, and loading caches.",
             queries=(Query(queries.JOB_COMPILE_TIME, "{{job_id}} {{component}}", instant=True),),
             unit="s",
             no_value="compiling held nothing up",

@@ -98,7 +98,7 @@ def _pace(config: Config) -> tuple[Panel, ...]:
         ),
         Lines(
             title="Time of an answer",
-            description=f"{help_of('ett_exporter_scrape_seconds')} Beside it the scrape as Prometheus saw it.",
+            description=f"{help_of('ett_exporter_scrape_seconds')} And the scrape as Prometheus saw it.",
             queries=(
                 Query(queries.SCRAPE, f"{INSTANCE} by itself"),
                 Query(queries.scrape_took(config), f"{INSTANCE} seen from outside"),
@@ -160,7 +160,8 @@ def _ingest() -> tuple[Panel, ...]:
         Lines(
             title="Not taken in, per second",
             description=f"{help_of('ett_exporter_rejected_lines_total')} "
-            f"{help_of('ett_exporter_refused_requests_total')} {help_of('ett_exporter_duplicate_events_total')}",
+            f"{help_of('ett_exporter_refused_requests_total')} "
+            f"{help_of('ett_exporter_duplicate_events_total')}",
             queries=(
                 Query(queries.REJECTED, f"{INSTANCE} lines that were no events"),
                 Query(queries.REFUSED, f"{INSTANCE} requests refused"),

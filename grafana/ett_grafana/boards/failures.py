@@ -32,7 +32,7 @@ def board(config: Config) -> Board:
     return Board(
         name="failures",
         title="ettwatch / Failures",
-        description="What failures cost by their cause, on which nodes they begin, what fails more than before.",
+        description="What failures cost by cause, on which nodes they begin, what fails more than before.",
         app_page="failures",
         variables=(common.CLUSTER,),
         annotations=(

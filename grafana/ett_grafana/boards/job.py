@@ -257,7 +257,7 @@ def _hardware() -> tuple[Panel, ...]:
     return (
         Lines(
             title="GPU busy",
-            description="Mean over the GPUs of the job on each host, from DCGM exporter: time with a kernel on.",
+            description="Mean over the GPUs of the job on each host, from DCGM exporter.",
             queries=(Query(hardware.GPU_BUSY, by_host),),
             unit="percentunit",
             lowest=0,
@@ -306,7 +306,7 @@ def _hardware() -> tuple[Panel, ...]:
         ),
         Bars(
             title="Restarts of containers",
-            description="Restarts of containers of the job's pods in the time range, from kube-state-metrics.",
+            description="Restarts of the containers of the job's pods, from kube-state-metrics.",
             queries=(Query(hardware.POD_RESTARTS, "{{pod}}", instant=True),),
             unit="short",
             decimals=0,

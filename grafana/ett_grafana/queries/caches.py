@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ett_grafana.queries.parts import JOB, MODEL, RANGE
+from ett_core.components import COMPONENTS, area_of
+from ett_grafana.queries.parts import JOB, MODEL, RANGE, any_of
 
 _REQUESTS = "ett:compile_cache_requests:increase1h"
 _OF_JOB = "ett_job_compile_cache_requests_total"
@@ -32,4 +33,7 @@ JOB_SECONDS = f"sum by (job_id, stage) (increase(ett_job_compile_seconds_total{{
 JOB_REQUESTS = f"sum by (job_id, cache, result) (increase({_OF_JOB}{{{JOB}}}[{RANGE}]))"
 JOB_SAVED = f"increase(ett_job_compile_cache_saved_seconds_total{{{JOB}}}[{RANGE}])"
 JOB_REMOTE = f"increase(ett_job_compile_remote_requests_total{{{JOB}}}[{RANGE}])"
-JOB_COMPILE_TIME = f'sum by (job_id, component) (ett_job_component_seconds{{{JOB}, component=~"(start|recover)\\\\.(compile|cache_load)|recompile"}})'
+_COMPILING = any_of(tuple(c for c in COMPONENTS if area_of(c) == "PT2 compilation"))
+JOB_COMPILE_TIME = (
+    f'sum by (job_id, component) (ett_job_component_seconds{{{JOB}, component=~"{_COMPILING}"}})'
+)

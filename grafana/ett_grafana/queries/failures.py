@@ -20,9 +20,7 @@ BY_DOMAIN = f"sum by (domain) ({_HOUR})"
 BY_CLASS = f"sum by (failure_class) ({_HOUR}) > 0"
 NODES = f"sort_desc(sum by (node) (max_over_time(ett_node_failures_total[{RANGE}])))"
 NODES_BY_CLASS = f"sort_desc(sum by (node, failure_class) (max_over_time(ett_node_failures_total[{RANGE}])))"
-FAILED_NOW = (
-    f"sum by (failure_class, cluster) (increase(ett_fleet_failures_total{{{CLUSTER}}}[{RATE}])) > 0"
-)
+FAILED_NOW = f"sum by (failure_class, cluster) (increase(ett_fleet_failures_total{{{CLUSTER}}}[{RATE}])) > 0"
 
 
 def suspects(config: Config) -> str:

@@ -36,6 +36,4 @@ def losses(config: Config) -> str:
 
 def quantile(share: float, family: str) -> str:
     """A quantile of a histogram of the fleet, over the chosen window."""
-    return (
-        f"histogram_quantile({share}, sum by (le) (increase({family}_bucket{{{CLUSTER}}}[$window])))"
-    )
+    return f"histogram_quantile({share}, sum by (le) (increase({family}_bucket{{{CLUSTER}}}[$window])))"

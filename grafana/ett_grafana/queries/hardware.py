@@ -17,13 +17,12 @@ PODS = (
     f"max by (job_id, namespace, pod, node) (kube_pod_labels{{{JOB}}}"
     " * on (namespace, pod) group_left (node) kube_pod_info)"
 )
+_RESTARTS = f"increase(kube_pod_container_status_restarts_total[{RANGE}])"
 POD_RESTARTS = (
-    f"sum by (job_id, pod) (kube_pod_labels{{{JOB}}}"
-    f" * on (namespace, pod) group_right (job_id) increase(kube_pod_container_status_restarts_total[{RANGE}]))"
+    f"sum by (job_id, pod) (kube_pod_labels{{{JOB}}} * on (namespace, pod) group_right (job_id) {_RESTARTS})"
 )
 NODES_NOT_READY = (
-    'kube_node_status_condition{condition="Ready", status="true"} == 0'
-    f" and on (node) ({PODS})"
+    f'kube_node_status_condition{{condition="Ready", status="true"}} == 0 and on (node) ({PODS})'
 )
 SLURM_MEMORY = f"sum by (job_id, instance) (slurm_job_memory_usage{{{JOB}}})"
 SLURM_CPU = f"sum by (job_id, instance) (rate(slurm_job_core_usage_total{{{JOB}}}[{RATE}])) / 1e9"

@@ -51,4 +51,5 @@ def group_share(series: str, selector: str, group: str) -> str:
 
 
 def _of(series: str, *selectors: str) -> str:
-    return f"{series}{{{', '.join(part for part in selectors if part)}}}"
+    chosen = ", ".join(part for part in selectors if part)
+    return f"{series}{{{chosen}}}" if chosen else series
