@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ett_exporter.text import JobText, Sample
 
@@ -103,11 +103,8 @@ class Chunks:
     def __init__(self) -> None:
         self._chunks: list[Chunk] = []
         self._of_job: dict[str, Chunk] = {}
-
-    @property
-    def series(self) -> int:
+        self.series = 0
         """Series of all jobs."""
-        return sum(job.series for chunk in self._chunks for job in chunk.jobs.values())
 
     def series_of(self, job_id: str) -> int:
         """Series of a job that is there."""
@@ -118,17 +115,18 @@ class Chunks:
         chunk = self._of_job.get(job_id)
         if chunk is None:
             chunk = self._of_job[job_id] = self._chunk_with_room()
+        else:
+            self.series -= chunk.jobs[job_id].series
         chunk.put(job_id, samples)
+        self.series += len(samples)
 
     def drop(self, job_id: str) -> None:
         """Take a job out."""
-        self._of_job.pop(job_id).drop(job_id)
-
-    def keep(self, job_ids: Container[str]) -> None:
-        """Drop every job that is not among these."""
-        for job_id in [known for known in self._of_job if known not in job_ids]:
-            self.drop(job_id)
-        self._chunks = [chunk for chunk in self._chunks if chunk.jobs]
+        chunk = self._of_job.pop(job_id)
+        self.series -= chunk.jobs[job_id].series
+        chunk.drop(job_id)
+        if not chunk.jobs:
+            self._chunks.remove(chunk)
 
     def refresh(self) -> set[str]:
         """Join what changed; returns the families that have lines."""

@@ -8,6 +8,7 @@ jobs stays quick; the `Ticker` thread goes on with that between scrapes.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,13 +18,11 @@ from importlib.metadata import version
 import msgspec
 
 from ett_core.metrics import FAMILIES
-from ett_exporter.chunks import Chunks, gzip_piece, gzip_stream
+from ett_exporter.chunks import gzip_piece, gzip_stream
 from ett_exporter.fleet_series import fleet_samples
-from ett_exporter.job_series import job_samples
-from ett_exporter.ledger import Ledger
-from ett_exporter.live import JobView
 from ett_exporter.negotiation import OPENMETRICS, content_type, wants_gzip
 from ett_exporter.service import Service
+from ett_exporter.shown import Shown
 from ett_exporter.text import EOF, JobText, Sample, Samples, head, summary
 
 RENEW_FOR_S = 0.5
@@ -56,12 +55,9 @@ class Exposition:
         self._service = service
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._chunks = Chunks()
-        self._ledger = Ledger()
-        self._views: Sequence[JobView] = ()
-        self._shown: dict[str, JobView] = {}
-        self._made_of: dict[str, JobView] = {}
-        self._left_out = 0
+        self._shown = Shown(service.settings.limits.series)
+        self._number = 0
+        """Of the latest view that is shown."""
         self._last_s = 0.0
 
     def answer(self, accept: str = "", accept_encoding: str = "") -> Answer:
@@ -70,7 +66,7 @@ class Exposition:
         packed = wants_gzip(accept_encoding)
         began_s = self._monotonic()
         with self._lock:
-            self._renew(RENEW_FOR_S)
+            self._renew(RENEW_FOR_S, meets_all=True)
             texts, pieces = self._parts(openmetrics=kind == OPENMETRICS, packed=packed)
             self._last_s = self._monotonic() - began_s
         if packed:
@@ -85,65 +81,46 @@ class Exposition:
             finally:
                 self._lock.release()
 
-    def _renew(self, for_s: float, older_than_s: float = 0.0) -> None:
-        now = self._service.clock()
-        self._views = self._service.renewed_views(now, for_s, older_than_s)
-        shown = {view.account.job_id: view for view in self._service.shown_views(self._views, now)}
-        self._shown = shown
-        self._enter(self._views)
-        self._chunks.keep(shown)
-        self._made_of = {job_id: view for job_id, view in self._made_of.items() if job_id in shown}
-        room, self._left_out = self._service.settings.limits.series, 0
-        for job_id, view in shown.items():
-            series = self._series_of(job_id, view)
-            if series > room:
-                self._chunks.drop(job_id)
-                del self._made_of[job_id]
-                self._left_out += 1
-                room = 0
-            room -= min(series, room)
-
-    def _enter(self, views: Sequence[JobView]) -> None:
+    def _renew(self, for_s: float, older_than_s: float = 0.0, *, meets_all: bool = False) -> None:
+        now, roster, shown = self._service.clock(), self._service.roster, self._shown
+        roster.renew(now, for_s, older_than_s, meets_all=meets_all)
+        self._number, views = roster.since(self._number)
         for view in views:
-            job_id = view.account.job_id
-            is_old = self._service.was_known_at_start(job_id)
-            self._ledger.put(view, is_old=is_old, is_shown=job_id in self._shown)
-        self._ledger.keep({view.account.job_id for view in views})
-
-    def _series_of(self, job_id: str, view: JobView) -> int:
-        """The number of a job's series, once its lines are as of `view`."""
-        if self._made_of.get(job_id) is not view:
-            self._made_of[job_id] = view
-            self._chunks.put(job_id, list(job_samples(view)))
-        return self._chunks.series_of(job_id)
+            shown.put(view)
+        for view in shown.over():
+            if not self._service.is_shown(view, now):
+                shown.drop(view.account.job_id)
+        shown.fit()
 
     def _parts(self, *, openmetrics: bool, packed: bool) -> tuple[list[bytes], list[bytes]]:
         """The texts of an answer in their order, and where `packed` the same as pieces of a gzip stream."""
-        of_jobs = self._chunks.refresh()
+        of_jobs = self._shown.chunks.refresh()
         others, count = JobText(), JobText()
-        others.update([*fleet_samples(self._ledger), *self._own_samples()])
-        count.update([Sample("ett_exporter_series", (), self._chunks.series + others.series)])
+        with self._service.roster.sums() as ledger:
+            of_fleet = list(fleet_samples(ledger))
+        others.update([*self._shown.states(), *of_fleet, *self._own_samples()])
+        count.update([Sample("ett_exporter_series", (), self._shown.chunks.series + others.series)])
         texts: list[bytes] = []
         pieces: list[bytes] = []
         for family in FAMILIES:
             lines = others.lines.get(family, "") + count.lines.get(family, "")
             if family in of_jobs or lines:
                 first = head(family, openmetrics=openmetrics) + lines.encode()
-                texts += [first, *self._chunks.texts(family)]
+                texts += [first, *self._shown.chunks.texts(family)]
                 if packed:
-                    pieces += [gzip_piece(first), *self._chunks.pieces(family)]
+                    pieces += [gzip_piece(first), *self._shown.chunks.pieces(family)]
         end = EOF if openmetrics else b""
         return [*texts, end], [*pieces, gzip_piece(end)]
 
     def _own_samples(self) -> Samples:
         stats, now = self._service.stats, self._service.clock()
         yield Sample("ett_exporter_build_info", (_version(),), 1)
-        yield Sample("ett_exporter_jobs", ("true",), len(self._shown) - self._left_out)
+        yield Sample("ett_exporter_jobs", ("true",), len(self._shown) - self._shown.left_out)
         yield Sample("ett_exporter_jobs", ("false",), self._service.job_count - len(self._shown))
-        yield Sample("ett_exporter_jobs_left_out", (), self._left_out)
+        yield Sample("ett_exporter_jobs_left_out", (), self._shown.left_out)
         yield Sample("ett_exporter_broken_jobs", (), self._service.broken_jobs)
-        oldest = min((view.account.as_of for view in self._shown.values()), default=now)
-        yield Sample("ett_exporter_view_age_seconds", (), max(now - oldest, 0.0))
+        age_s = now - self._service.roster.oldest_as_of()
+        yield Sample("ett_exporter_view_age_seconds", (), max(age_s, 0.0) if math.isfinite(age_s) else 0)
         yield Sample("ett_exporter_scrape_seconds", (), self._last_s)
         yield Sample("ett_exporter_ingested_events_total", (), stats.events)
         yield Sample("ett_exporter_ingested_segments_total", (), stats.segments)

@@ -7,178 +7,105 @@ queueing after a failure holds none. Cost is held time times the price of an acc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ett_core.accounting import FailureAccount
 from ett_core.accounting.account import NS, ett_percent
-from ett_core.components import COMPONENTS, RECOVER_QUEUE, area_seconds, group_seconds
+from ett_core.components import COMPONENTS, area_seconds, group_seconds
 from ett_exporter.answer_types import FleetGroup, Quantiles
-from ett_exporter.fleet_totals import FleetTotals, Kind, Part, Total
-from ett_exporter.live import JobView
-from ett_exporter.queries import FleetQuery
-
-HOUR_S = 3600.0
-
-
-class Share(msgspec.Struct, frozen=True, gc=False):
-    """One job and its seconds by component in the window."""
-
-    view: JobView
-    components: Mapping[str, float]
+from ett_exporter.fleet_sums import Kind, Sums, Total, held_ns
+from ett_exporter.queries import HOUR_S, FleetQuery
 
 
 class Window(msgspec.Struct, frozen=True):
-    """The time that is looked at, in Unix seconds."""
+    """The time that is looked at, in Unix seconds, and its name among the windows of the sums."""
 
     begin: float
     end: float
+    name: str = ""
 
 
-class Weight(msgspec.Struct, frozen=True):
-    """What a second of a job weighs; `is_held` where only time that holds hardware weighs anything."""
-
-    of: Callable[[JobView], float]
-    is_held: bool
-
-
-def weight_of(name: str, prices: Mapping[str, float]) -> Weight:
-    """The weight of a name; `prices` are of an hour of one accelerator, by its type."""
-    if name == "job":
-        return Weight(lambda _view: 1.0, is_held=False)
-    if name == "accelerator":
-        return Weight(lambda view: float(view.accelerator_weight), is_held=True)
-    hourly = {kind: price / HOUR_S for kind, price in prices.items()}
-    return Weight(
-        lambda view: view.accelerator_weight * hourly.get(view.details.accelerator_type, 0.0), is_held=True
-    )
-
-
-def group_key(name: str, view: JobView) -> str:
-    """The group that a job belongs to."""
-    if name == "state":
-        return view.account.state
-    if name == "accelerator_type":
-        return view.details.accelerator_type
-    return view.label(name)
-
-
-def by_group(shares: Sequence[Share], name: str) -> dict[str, list[Share]]:
-    """Jobs by their group, in order of its name."""
-    groups: dict[str, list[Share]] = {}
-    for share in shares:
-        groups.setdefault(group_key(name, share.view), []).append(share)
-    return dict(sorted(groups.items()))
-
-
-def fleet_group(key: str, shares: Sequence[Share], window: Window, weight: Weight) -> FleetGroup:
-    """The time of some jobs together."""
-    accounts = [share.view.account for share in shares]
-    starts = [(a.start + a.tts_s, a.tts_s) for a in accounts if a.tts_s is not None]
-    failures = [failure for account in accounts for failure in account.failures]
-    return group_of(key, len(shares), weighted_sum(shares, weight), Moments(window, starts, failures))
-
-
-class Moments(msgspec.Struct, frozen=True):
-    """What began and failed, of which that in the window counts."""
-
-    window: Window
-    starts: Sequence[tuple[float, float]]
-    failures: Sequence[FailureAccount]
-
-
-def group_of(key: str, jobs: int, totals: Mapping[str, float], moments: Moments) -> FleetGroup:
-    """A group from its amounts by component."""
-    percent = ett_percent(totals)
-    begin, end = moments.window.begin, moments.window.end
-    failures = moments.failures
-    ttr_s = [(f.time + f.ttr_s, f.ttr_s) for f in failures if f.ttr_s is not None]
-    return FleetGroup(
-        key=key,
-        jobs=jobs,
-        total=math.fsum(totals.values()),
-        effective_ratio=None if percent is None else percent / 100,
-        components=totals,
-        groups=group_seconds(totals),
-        areas={area: s for area, s in area_seconds(totals).items() if s},
-        failures=sum(begin <= failure.time < end for failure in failures),
-        tts=quantiles(took_s for at, took_s in moments.starts if begin <= at < end),
-        ttr=quantiles(took_s for at, took_s in ttr_s if begin <= at < end),
-    )
-
-
-def weighted_sum(shares: Iterable[Share], weight: Weight) -> dict[str, float]:
-    """Amounts by component in display order, without those that are zero."""
-    totals = dict.fromkeys(COMPONENTS, 0.0)
-    of = weight.of
-    for share in shares:
-        factor = of(share.view)
-        for name, seconds in share.components.items():
-            totals[name] += factor * seconds
-    return _shown(totals, weight)
-
-
-def groups_of_totals(
-    totals: FleetTotals, query: FleetQuery, window: Window, prices: Mapping[str, float]
+def groups_of(
+    sums: Sums, query: FleetQuery, window: Window, prices: Mapping[str, float]
 ) -> tuple[FleetGroup, list[FleetGroup]]:
-    """All jobs that a query means, and its groups, from running totals."""
-    weight = weight_of(query.weight, prices)
+    """All jobs that a query means, and its groups in order of their names.
+
+    `prices` are of an hour of one accelerator, by its type.
+    """
     is_meant = query.kinds()
-    everything = _Sum()
-    groups: dict[str, _Sum] = {}
-    for kind, total in totals.by_kind():
+    factors = defaultdict(float, prices) if query.weight == "cost" else None
+    everything = _Group(window, factors)
+    groups: dict[str, _Group] = {}
+    for kind, total in sums.of_window(window.name):
         if is_meant(kind):
-            amounts = _amounts(kind, total, query.weight, prices)
-            everything.add(total.jobs, amounts)
+            amounts = total.amounts_ns(window.name)
+            weighted = amounts if query.weight == "job" else held_ns(kind, amounts)
+            everything.add(kind, total, weighted)
             if query.group_by:
-                groups.setdefault(getattr(kind, query.group_by), _Sum()).add(total.jobs, amounts)
-    for part in totals.parts():
-        if (part.start or part.failures) and is_meant(part.kind):
-            everything.note(part)
-            if query.group_by and (group := groups.get(getattr(part.kind, query.group_by))):
-                group.note(part)
-    return (
-        everything.group("", window, weight),
-        [total.group(key, window, weight) for key, total in sorted(groups.items())],
-    )
+                key = getattr(kind, query.group_by)
+                if key not in groups:
+                    groups[key] = _Group(window, factors)
+                groups[key].add(kind, total, weighted)
+    return everything.answer(""), [group.answer(key) for key, group in sorted(groups.items())]
 
 
-class _Sum:
-    """The jobs of a group, being added up."""
+class _Group:
+    """The jobs of a group, being added up; `prices` weigh what is held, None: nothing does."""
 
-    def __init__(self) -> None:
-        self.jobs = 0
-        self.amounts = dict.fromkeys(COMPONENTS, 0.0)
-        self.starts: list[tuple[float, float]] = []
-        self.failures: list[FailureAccount] = []
+    def __init__(self, window: Window, prices: Mapping[str, float] | None) -> None:
+        self._window = window
+        self._prices = prices
+        self._jobs = 0
+        self._amounts: dict[tuple[str, str], int] = {}
+        """Nanoseconds by accelerator type (empty where it does not matter) and component."""
+        self._failures = 0
+        self._tts_s: list[float] = []
+        self._ttr_s: list[float] = []
 
-    def add(self, jobs: int, amounts: Mapping[str, float]) -> None:
-        self.jobs += jobs
-        for name, amount in amounts.items():
-            self.amounts[name] += amount
+    def add(self, kind: Kind, total: Total, weighted: Mapping[str, int]) -> None:
+        amounts = self._amounts
+        type_ = "" if self._prices is None else kind.accelerator_type
+        self._jobs += total.jobs(self._window.name)
+        for component, amount in weighted.items():
+            amounts[type_, component] = amounts.get((type_, component), 0) + amount
+        begin, end = self._window.begin, self._window.end
+        self._failures += bisect_left(total.failed_at, end) - bisect_left(total.failed_at, begin)
+        self._tts_s += _durations(total.starts, begin, end)
+        self._ttr_s += _durations(total.recoveries, begin, end)
 
-    def note(self, part: Part) -> None:
-        if part.start is not None:
-            self.starts.append(part.start)
-        self.failures += part.failures
+    def answer(self, key: str) -> FleetGroup:
+        totals = self._totals()
+        percent = ett_percent(totals)
+        return FleetGroup(
+            key=key,
+            jobs=self._jobs,
+            total=math.fsum(totals.values()),
+            effective_ratio=None if percent is None else percent / 100,
+            components=totals,
+            groups=group_seconds(totals),
+            areas={area: s for area, s in area_seconds(totals).items() if s},
+            failures=self._failures,
+            tts=quantiles(self._tts_s),
+            ttr=quantiles(self._ttr_s),
+        )
 
-    def group(self, key: str, window: Window, weight: Weight) -> FleetGroup:
-        shown = _shown(self.amounts, weight)
-        return group_of(key, self.jobs, shown, Moments(window, self.starts, self.failures))
+    def _totals(self) -> dict[str, float]:
+        """Amounts by component in display order, without those that are zero."""
+        parts: dict[str, list[float]] = {component: [] for component in COMPONENTS}
+        for (type_, component), amount in self._amounts.items():
+            parts[component].append(
+                amount / NS if self._prices is None else amount * self._prices[type_] / HOUR_S / NS
+            )
+        return {component: total for component, of in parts.items() if (total := math.fsum(of))}
 
 
-def _amounts(kind: Kind, total: Total, weight: str, prices: Mapping[str, float]) -> dict[str, float]:
-    """What the jobs of a kind weigh, by component."""
-    if weight == "job":
-        return {name: amount / NS for name, amount in total.wall_ns.items()}
-    factor = 1.0 if weight == "accelerator" else prices.get(kind.accelerator_type, 0.0) / HOUR_S
-    return {name: factor * amount / NS for name, amount in total.held_ns.items()}
-
-
-def _shown(amounts: Mapping[str, float], weight: Weight) -> dict[str, float]:
-    left_out = RECOVER_QUEUE if weight.is_held else None
-    return {name: amount for name, amount in amounts.items() if amount and name != left_out}
+def _durations(moments: Sequence[tuple[float, float]], begin: float, end: float) -> list[float]:
+    """How long took what came about from `begin` on and before `end`."""
+    first, last = bisect_left(moments, (begin,)), bisect_left(moments, (end,))
+    return [took_s for _, took_s in moments[first:last]]
 
 
 def quantiles(durations: Iterable[float]) -> Quantiles:

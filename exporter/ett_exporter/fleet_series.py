@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from ett_core.accounting.account import seconds
 from ett_core.components import COMPONENTS, TRAINING
 from ett_core.growing import Histogram
-from ett_exporter.job_series import ratio
-from ett_exporter.ledger import Ledger, WindowKey
+from ett_exporter.fleet_sums import Sums, held_ns
+from ett_exporter.job_series import clip, ratio
+from ett_exporter.ledger import Ledger
 from ett_exporter.live import WINDOWS_S
 from ett_exporter.text import Sample, Samples, histogram
 
@@ -20,10 +21,9 @@ _PLACE = {component: place for place, component in enumerate(COMPONENTS)}
 
 
 def fleet_samples(ledger: Ledger) -> Samples:
-    """Samples over all jobs in the ledger; jobs by state only of those that are shown on /metrics."""
-    for state, count in sorted((+ledger.states).items()):
-        yield Sample("ett_fleet_jobs", state, count)
-    yield from _windows(ledger)
+    """Samples over all jobs in the ledger."""
+    for window in WINDOWS_S:
+        yield from _window(ledger.windows, window)
     yield from _final(ledger)
     yield from _failures(ledger)
     for family, histograms in (
@@ -34,24 +34,31 @@ def fleet_samples(ledger: Ledger) -> Samples:
         yield from _histograms(family, histograms)
 
 
-def _windows(ledger: Ledger) -> Samples:
-    wall, held = _by_window(ledger.wall), _by_window(ledger.held)
-    for cluster in sorted({key.cluster for key in ledger.wall}):
-        for window in WINDOWS_S:
-            for weight, totals in (("job", wall), ("accelerator", held)):
-                share = ratio(totals.get((cluster, window), {}))
-                if share is not None:
-                    yield Sample("ett_fleet_effective_ratio", (window, weight, cluster), share)
-            for component, amount in held.get((cluster, window), {}).items():
-                yield Sample("ett_fleet_component_seconds", (window, cluster, component), amount)
+def _window(sums: Sums, window: str) -> Samples:
+    wall: dict[str, dict[str, int]] = {}
+    held: dict[str, dict[str, int]] = {}
+    for kind, total in sums.of_window(window):
+        cluster, amounts = clip(kind.cluster), total.amounts_ns(window)
+        _add(wall.setdefault(cluster, {}), amounts)
+        _add(held.setdefault(cluster, {}), held_ns(kind, amounts))
+    for cluster in sorted(wall):
+        weighed = _in_order(held[cluster])
+        for weight, amounts_s in (("job", _in_order(wall[cluster])), ("accelerator", weighed)):
+            share = ratio(amounts_s)
+            if share is not None:
+                yield Sample("ett_fleet_effective_ratio", (window, weight, cluster), share)
+        for component, amount_s in weighed.items():
+            yield Sample("ett_fleet_component_seconds", (window, cluster, component), amount_s)
 
 
-def _by_window(totals: Mapping[WindowKey, int]) -> dict[tuple[str, str], dict[str, float]]:
-    """Seconds by component in display order, by cluster and window."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for key in sorted(totals, key=lambda key: _PLACE[key.component]):
-        found.setdefault((key.cluster, key.window), {})[key.component] = seconds(totals[key])
-    return found
+def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
+    for component, amount in amounts.items():
+        totals[component] = totals.get(component, 0) + amount
+
+
+def _in_order(amounts: Mapping[str, int]) -> dict[str, float]:
+    """Seconds by component in display order."""
+    return {component: seconds(amounts[component]) for component in sorted(amounts, key=_PLACE.__getitem__)}
 
 
 def _final(ledger: Ledger) -> Samples:

@@ -1,18 +1,18 @@
 """What all jobs add up to, kept up to date job by job, so that an answer about all of them adds up nothing.
 
 A job's view is put in when it is new; what the job contributed before is then taken out again.
-Amounts are whole nanoseconds of wall time or of held accelerator time (the time times the
-accelerators of its job; queueing after a failure weighs nothing), so that sums stay exact.
+Final amounts are whole nanoseconds of held accelerator time (the time times the accelerators of its
+job; queueing after a failure weighs nothing), so that sums stay exact.
 Held by one thread at a time.
 
-Windows and states are gauges: of the jobs that are there. Counters and histograms only grow, from
-the start of the exporter on: what jobs had counted before it is where they begin.
+Windows are gauges: of the jobs that are there. Counters and histograms only grow, from the start of
+the exporter on: what jobs had counted before it is where they begin.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,16 +23,9 @@ from ett_core.components import RECOVER_QUEUE
 from ett_core.fleet.losses import losses
 from ett_core.growing import Distribution, Growing, Histogram, highest
 from ett_core.metrics import BLOCKING_BOUNDS_S, START_BOUNDS_S
+from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.job_series import clip
 from ett_exporter.live import JobView, has_settled
-
-
-class WindowKey(NamedTuple):
-    """What seconds of trailing windows are added up by."""
-
-    cluster: str
-    window: str
-    component: str
 
 
 class FinalKey(NamedTuple):
@@ -58,21 +51,10 @@ class NodeKey(NamedTuple):
     failure_class: str
 
 
-class StateKey(NamedTuple):
-    """What jobs are counted by."""
-
-    state: str
-    cluster: str
-    team: str
-
-
 class Contribution(msgspec.Struct, frozen=True):
     """What one view adds."""
 
     view: JobView
-    state: StateKey
-    wall: Mapping[WindowKey, int]
-    held: Mapping[WindowKey, int]
     final: Mapping[FinalKey, int]
     failures: Mapping[CauseKey, int]
     lost: Mapping[CauseKey, int]
@@ -83,7 +65,6 @@ class Contribution(msgspec.Struct, frozen=True):
 
 
 KEYS_SHARED = 65_536
-_window_key = lru_cache(KEYS_SHARED)(WindowKey)
 _final_key = lru_cache(KEYS_SHARED)(FinalKey)
 """Keys that are equal are mostly one object: every job has dozens."""
 
@@ -93,11 +74,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._of_job: dict[str, Contribution] = {}
-        self._shown: dict[str, StateKey] = {}
-        self.states: Counter[StateKey] = Counter()
-        """How many of the jobs that are shown are in which state."""
-        self.wall: dict[WindowKey, int] = {}
-        self.held: dict[WindowKey, int] = {}
+        self.windows = Sums()
+        """The trailing windows of the views."""
         self.final: Growing[FinalKey] = Growing()
         self.failures: Growing[CauseKey] = Growing()
         self.lost: Growing[CauseKey] = Growing()
@@ -106,20 +84,14 @@ class Ledger:
         self.to_recover: dict[str, Histogram] = {}
         self.blocking: dict[str, Histogram] = {}
 
-    def put(self, view: JobView, *, is_old: bool = False, is_shown: bool = True) -> None:
-        """Let a job contribute what its view says; of a job that `is_old`, the first one counts nothing.
-
-        Those that are not shown are not counted by their state.
-        """
+    def put(self, view: JobView, *, is_old: bool = False) -> None:
+        """Let a job contribute what its view says; of a job that `is_old`, the first one counts nothing."""
         job_id = view.account.job_id
         before = self._of_job.get(job_id)
         if before is not None and before.view is view:
-            self._show(job_id, before.state if is_shown else None)
             return
         now = self._of_job[job_id] = contribution(view, before)
-        self._show(job_id, now.state if is_shown else None)
-        _move(self.wall, before.wall if before else {}, now.wall)
-        _move(self.held, before.held if before else {}, now.held)
+        self.windows.change(part_of(before.view) if before else None, part_of(view))
         if before is None and is_old:
             return
         self.final.change(before.final if before else {}, now.final)
@@ -128,24 +100,11 @@ class Ledger:
         self.nodes.change(before.nodes if before else {}, now.nodes)
         self._observe(before, now)
 
-    def _show(self, job_id: str, state: StateKey | None) -> None:
-        before = self._shown.get(job_id)
-        if before == state:
-            return
-        if before is not None:
-            del self._shown[job_id]
-            self.states[before] -= 1
-        if state is not None:
-            self._shown[job_id] = state
-            self.states[state] += 1
-
-    def keep(self, job_ids: Container[str]) -> None:
-        """Let go of all other jobs; what they counted stays counted."""
-        for job_id in [known for known in self._of_job if known not in job_ids]:
-            gone = self._of_job.pop(job_id)
-            self._show(job_id, None)
-            _move(self.wall, gone.wall, {})
-            _move(self.held, gone.held, {})
+    def drop(self, job_id: str) -> None:
+        """Let go of a job; what it counted stays counted."""
+        gone = self._of_job.pop(job_id, None)
+        if gone is not None:
+            self.windows.change(part_of(gone.view), None)
 
     def _observe(self, before: Contribution | None, now: Contribution) -> None:
         account, cluster = now.view.account, cluster_of(now.view)
@@ -164,19 +123,11 @@ class Ledger:
 def contribution(view: JobView, before: Contribution | None = None) -> Contribution:
     """What a view adds; what only grows is at least what it was `before`."""
     cluster, weight = cluster_of(view), view.accelerator_weight
-    wall = {
-        _window_key(cluster, window, component): nanoseconds(seconds)
-        for window, components in view.windows.items()
-        for component, seconds in components.items()
-    }
     team = clip(view.label("team"))
     failures, lost, nodes = _causes(view, cluster)
     recovered = frozenset(f.attempt for f in view.account.failures if f.ttr_s is not None)
     return Contribution(
         view=view,
-        state=StateKey(view.account.state, cluster, team),
-        wall=wall,
-        held={key: weight * amount for key, amount in wall.items() if key.component != RECOVER_QUEUE},
         final={
             _final_key(cluster, team, component): weight * nanoseconds(seconds)
             for component, seconds in view.account.final.items()
@@ -218,26 +169,3 @@ def _histogram(of_clusters: dict[str, Histogram], cluster: str, bounds: tuple[fl
     if found is None:
         found = of_clusters[cluster] = Histogram(bounds)
     return found
-
-
-def _move(
-    totals: dict[WindowKey, int], before: Mapping[WindowKey, int], now: Mapping[WindowKey, int]
-) -> None:
-    """Take out what was contributed before, and put in what is now; zeros do not stay."""
-    for key, more in _changes(before, now):
-        total = totals.get(key, 0) + more
-        if total:
-            totals[key] = total
-        else:
-            totals.pop(key, None)
-
-
-def _changes(
-    before: Mapping[WindowKey, int], now: Mapping[WindowKey, int]
-) -> Iterable[tuple[WindowKey, int]]:
-    for key, amount in now.items():
-        more = amount - before.get(key, 0)
-        if more:
-            yield key, more
-    for key in before.keys() - now.keys():
-        yield key, -before[key]

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from ett_core.fleet.rows import Failure
-from ett_exporter.fleet_totals import Kind
+from ett_exporter.fleet_sums import Kind
 from ett_exporter.live import JobView
 
 HOUR_S = 3600.0
@@ -214,7 +214,7 @@ class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     begin: Moment | None = None
     end: Moment | None = None
     weight: Literal["job", "accelerator", "cost"] = "accelerator"
-    group_by: Literal["cluster", "team", "model", "accelerator_type", "state"] | None = None
+    group_by: Literal["cluster", "team", "model", "scheduler", "accelerator_type", "state"] | None = None
 
 
 class ChangesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from operator import itemgetter
@@ -36,8 +35,8 @@ from ett_exporter.answers import (
     ranks_answer,
     timeline_answer,
 )
-from ett_exporter.fleet import Share, Window, by_group, fleet_group, groups_of_totals, weight_of
-from ett_exporter.fleet_totals import FleetTotals
+from ett_exporter.fleet import Window, groups_of
+from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.live import WINDOWS_S, JobPage, JobView
 from ett_exporter.pages import page_of
 from ett_exporter.queries import (
@@ -71,8 +70,6 @@ class Reads:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._started_at = service.clock()
-        self._totals = {window: FleetTotals(window) for window in WINDOWS_S}
-        self._totals_lock = threading.Lock()
 
     def jobs(self, query: JobsQuery) -> Jobs:
         """Jobs in rows."""
@@ -188,31 +185,25 @@ class Reads:
         """The window of a query, all of its jobs together, and their groups."""
         if query.text or query.begin is not None or query.end is not None:
             return self._fleet_job_by_job(query, now)
-        window = Window(now - WINDOWS_S[query.window], now)
-        views = self._service.renewed_views(now, QUICKLY_S)
-        totals = self._totals[query.window]
-        with self._totals_lock:
-            totals.update(views)
-            return window, *groups_of_totals(totals, query, window, self._service.settings.prices)
+        window = Window(now - WINDOWS_S[query.window], now, query.window)
+        roster = self._service.roster
+        roster.renew(now, QUICKLY_S)
+        with roster.sums() as ledger:
+            return window, *groups_of(ledger.windows, query, window, self._service.settings.prices)
 
     def _fleet_job_by_job(self, query: FleetQuery, now: float) -> tuple[Window, FleetGroup, list[FleetGroup]]:
-        views = self._views(query)
+        views, sums = self._views(query), Sums()
         if query.begin is None and query.end is None:
             window = Window(now - WINDOWS_S[query.window], now)
-            found = [Share(view, view.windows[query.window]) for view in views]
+            for view in views:
+                sums.change(None, part_of(view, {window.name: view.windows[query.window]}))
         else:
             first = min((view.account.start for view in views), default=now)
             begin = first if query.begin is None else query.begin
             window = Window(begin, now if query.end is None else query.end)
-            found = [Share(view, self._between(view, window, now)) for view in views]
-        shares = [share for share in found if share.components]
-        weight = weight_of(query.weight, self._service.settings.prices)
-        groups = by_group(shares, query.group_by) if query.group_by else {}
-        return (
-            window,
-            fleet_group("", shares, window, weight),
-            [fleet_group(key, group, window, weight) for key, group in groups.items()],
-        )
+            for view in views:
+                sums.change(None, part_of(view, {window.name: self._between(view, window, now)}))
+        return window, *groups_of(sums, query, window, self._service.settings.prices)
 
     def _between(self, view: JobView, window: Window, now: float) -> Mapping[str, float]:
         """The seconds of a job between two moments."""

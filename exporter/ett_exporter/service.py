@@ -26,6 +26,7 @@ from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
 from ett_exporter.live import JobPage, JobView, LiveJob
 from ett_exporter.places import Place, Snapshot, Stored
+from ett_exporter.roster import Roster
 from ett_exporter.settings import Settings
 from ett_exporter.snapshots import code_format
 from ett_exporter.store import KnownJob, Store, raw_line
@@ -103,12 +104,13 @@ class Service:
         self._clock_seqs: dict[str, int] = {}
         self.changes = ChangeLog()
         """Which jobs changed, for readers that follow."""
+        self.roster = Roster(self.changes.note)
+        """The jobs in memory, their views and what they add up to."""
         self._is_ready = False
         self._delivered = store.horizon() if store.shard else None
         for known in store.jobs():
             self._jobs[known.job_id] = self._known_job(known)
             self.changes.note(known.job_id)
-        self._known_at_start = frozenset(self._jobs)
 
     def ingest(self, text: bytes, clock_offset_s: float | None = None, grant: Grant = EVERYTHING) -> Accepted:
         """Take in NDJSON lines of one writer; returns once they are durable.
@@ -175,38 +177,18 @@ class Service:
             jobs = list(self._jobs.values())
         return [view for job in jobs if (view := job.view(now)) is not None]
 
-    def renewed_views(self, now: float, for_s: float, older_than_s: float = 0.0) -> list[JobView]:
-        """Every job that is in memory, its view as of `now` or an older one.
-
-        The oldest are renewed, for at most `for_s` seconds, those younger than `older_than_s` are not.
-        Jobs that have no view yet get one, however long that takes.
-        """
-        jobs = self._live_jobs()
-        until_s = time.monotonic() + for_s
-        for job in sorted(jobs, key=LiveJob.known_as_of):
-            young = now - job.known_as_of() < older_than_s
-            if job.known_view is not None and (young or time.monotonic() >= until_s):
-                break
-            self._renew(job, now)
-        return [view for job in jobs if (view := job.known_view) is not None]
-
     def known_views(self, now: float, for_s: float) -> list[JobView]:
-        """As `renewed_views`, with the jobs that are over and not in memory, in order of first hearing."""
-        self.renewed_views(now, for_s)
+        """The latest view of every job, the oldest renewed for `for_s` seconds, in order of first hearing."""
+        self.roster.renew(now, for_s)
         with self._lock:
             jobs = list(self._jobs.values())
         views = (job.known_view if isinstance(job, LiveJob) else job.view(now) for job in jobs)
         return [view for view in views if view is not None]
 
-    def _renew(self, job: LiveJob, now: float) -> None:
-        """Make the view of a job as of `now`; a state that time alone has changed is a change, too."""
-        before, after = job.known_view, job.view_at_once(now)
-        if before is not None and after is not None and before.account.state != after.account.state:
-            self.changes.note(job.job_id)
-
-    def shown_views(self, views: Sequence[JobView], now: float) -> list[JobView]:
-        """Those that are on /metrics: not the jobs that ended longer than the grace ago."""
-        return [view for view in views if not self._is_gone(view, now)]
+    def is_shown(self, view: JobView, now: float) -> bool:
+        """Whether a job is on /metrics: not where it ended longer than the grace ago."""
+        last_received_at = self._jobs[view.account.job_id].last_received_at
+        return not view.account.finished or now - last_received_at <= self.settings.ended_grace_s
 
     def view(self, job_id: str, now: float) -> JobView | None:
         """One job in one row as of `now`; None where it is unknown."""
@@ -217,10 +199,6 @@ class Service:
     def broken_jobs(self) -> int:
         """Jobs that cannot be accounted for: they show what was known before, if anything."""
         return sum(job.is_broken for job in self._live_jobs())
-
-    def was_known_at_start(self, job_id: str) -> bool:
-        """Whether the job was heard of before this process."""
-        return job_id in self._known_at_start
 
     def knows(self, job_id: str) -> bool:
         """Whether there is such a job."""
@@ -298,6 +276,7 @@ class Service:
             with self._lock:
                 if self._jobs[job.job_id] is job and job.retire(through):
                     self._jobs[job.job_id] = self._closed_job(job.job_id, through, job.closed_end)
+                    self.roster.remove(job.job_id)
         else:
             job.unload(now)
 
@@ -335,6 +314,7 @@ class Service:
         job = LiveJob(known.job_id, known.last_received_at, self._past(known.job_id), self._archive)
         if known.is_closed and known.end_time is not None:
             job.closed_through, job.closed_end = known.closed_through, known.end_time
+        self.roster.add(job, is_old=True)
         return job
 
     def _closed_job(self, job_id: str, last_received_at: float, end: float) -> ClosedJob:
@@ -355,6 +335,7 @@ class Service:
         if job is not None:
             live.closed_through, live.closed_end = job.last_received_at, job.end
         self._jobs[job_id] = live
+        self.roster.add(live, is_old=job is not None)
         return live
 
     def follow(self) -> bool:
@@ -378,10 +359,6 @@ class Service:
     def _live_jobs(self) -> list[LiveJob]:
         with self._lock:
             return [job for job in self._jobs.values() if isinstance(job, LiveJob)]
-
-    def _is_gone(self, view: JobView, now: float) -> bool:
-        last_received_at = self._jobs[view.account.job_id].last_received_at
-        return view.account.finished and now - last_received_at > self.settings.ended_grace_s
 
     def _keep(self, segment: Segment) -> int:
         now = self.clock()
@@ -410,7 +387,7 @@ class Service:
         """The live job; a new one, which shows with its first event, where it is unknown."""
         with self._lock:
             if not isinstance(self._jobs.get(job_id), LiveJob):
-                live = sum(isinstance(job, LiveJob) for job in self._jobs.values())
+                live = len(self.roster)
                 if live >= self.settings.limits.jobs:
                     raise BusyError(f"this exporter holds {live} jobs in memory, which is its limit")
             return self._live(job_id, now)

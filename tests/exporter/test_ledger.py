@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 
 import pytest
@@ -14,7 +13,8 @@ from ett_core.accounting import JobFold
 from ett_core.accounting.account import nanoseconds
 from ett_core.details import JobDetails
 from ett_exporter.fleet_series import fleet_samples
-from ett_exporter.ledger import CauseKey, FinalKey, Ledger, NodeKey, WindowKey
+from ett_exporter.fleet_sums import kind_of
+from ett_exporter.ledger import CauseKey, FinalKey, Ledger, NodeKey
 from ett_exporter.live import WINDOWS_S, JobView, details_view
 
 
@@ -55,43 +55,47 @@ def test_the_ledger_is_the_sum_over_the_latest_views():
         latest[view.account.job_id] = view
         assert all(ledger.final.counted[key] >= amount for key, amount in before.items())
         before = dict(ledger.final.counted)
-    wall, final = {}, {}
+    final = {}
     for view in latest.values():
-        for window, components in view.windows.items():
-            for component, seconds in components.items():
-                key = WindowKey("c", window, component)
-                wall[key] = wall.get(key, 0) + nanoseconds(seconds)
         for component, seconds in view.account.final.items():
             if component != "recover.queue":
                 key = FinalKey("c", "t", component)
                 final[key] = final.get(key, 0) + view.accelerator_weight * nanoseconds(seconds)
     counted, back = ledger.final.counted, ledger.final.taken_back
-    assert ledger.wall == {key: amount for key, amount in wall.items() if amount}
+    assert amounts_of(ledger) == added_up(latest.values())
     left = {key: amount - back.get(key, 0) for key, amount in counted.items()}
     assert {key: amount for key, amount in left.items() if amount} == final
 
 
+def amounts_of(ledger):
+    """Nanoseconds in the ledger by kind, window and component."""
+    return {
+        (*kind, window, component): amount
+        for window in WINDOWS_S
+        for kind, total in ledger.windows.of_window(window)
+        for component, amount in total.amounts_ns(window).items()
+    }
+
+
+def added_up(views):
+    """The same from the views, one by one."""
+    sums = Counter()
+    for view in views:
+        for window, components in view.windows.items():
+            for component, seconds in components.items():
+                sums[(*kind_of(view), window, component)] += nanoseconds(seconds)
+    return +sums
+
+
 def test_jobs_that_leave_take_their_windows_and_leave_their_counts():
     """Without jobs no window holds anything, and what was final stays counted."""
-    ledger = Ledger()
-    for view in lives(range(5)):
+    ledger, views = Ledger(), lives(range(5))
+    for view in views:
         ledger.put(view)
     counted = dict(ledger.final.counted)
-    ledger.keep(set())
-    assert (ledger.wall, ledger.held, ledger.final.counted) == ({}, {}, counted)
-
-
-def test_jobs_are_counted_by_the_state_they_are_in_now_while_they_are_shown():
-    """Each job is in one state, that of its latest view; one that is not shown is in none."""
-    ledger, latest = Ledger(), {}
-    for view in lives(range(12)):
-        ledger.put(view)
-        latest[view.account.job_id] = view
-    states = Counter(view.account.state for view in latest.values())
-    assert Counter({key.state: count for key, count in ledger.states.items() if count}) == states
-    for view in latest.values():
-        ledger.put(view, is_shown=False)
-    assert +ledger.states == Counter()
+    for view in views:
+        ledger.drop(view.account.job_id)
+    assert (amounts_of(ledger), ledger.final.counted) == ({}, counted)
 
 
 def test_a_job_from_before_the_start_counts_from_where_it_stands():
@@ -104,7 +108,7 @@ def test_a_job_from_before_the_start_counts_from_where_it_stands():
     for view in (first, last):
         whole.put(view)
     assert 0 < sum(ledger.final.counted.values()) <= sum(whole.final.counted.values())
-    assert ledger.wall == whole.wall
+    assert amounts_of(ledger) == amounts_of(whole)
 
 
 def samples_of(running, now):
@@ -138,23 +142,3 @@ def test_failures_and_their_cost_by_cause(service, story):
     assert found["ett_fleet_time_to_recover_seconds_bucket", cluster, "+Inf"] == 2
     assert found["ett_fleet_time_to_recover_seconds_sum", cluster] == pytest.approx(2 * failure.ttr_s)
     assert found["ett_fleet_checkpoint_blocking_seconds_count", cluster] > 0
-
-
-def test_an_answer_about_many_jobs_adds_up_nothing():
-    """With fifty times the views an answer takes about as long."""
-    views = lives(range(4))
-
-    def answer_s(copies):
-        ledger = Ledger()
-        for copy in range(copies):
-            for view in views:
-                job_id = f"{view.account.job_id}-{copy}"
-                ledger.put(replace(view, account=replace(view.account, job_id=job_id)))
-        times = []
-        for _ in range(5):
-            began = time.process_time()
-            assert len(list(fleet_samples(ledger))) > 10
-            times.append(time.process_time() - began)
-        return min(times)
-
-    assert answer_s(50) < 10 * answer_s(1) + 0.005

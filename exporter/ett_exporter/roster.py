@@ -1,0 +1,172 @@
+"""The jobs in memory: their latest views, the oldest renewed first, and what they add up to.
+
+Any thread may call. Views are made outside the lock, so that several threads renew different jobs
+and nobody waits for a job that is busy. What renewing, reading the sums and asking what is new
+cost depends on the jobs that changed, not on how many there are.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from ett_exporter.ledger import Ledger
+from ett_exporter.live import JobView, LiveJob
+
+
+class _Turn(NamedTuple):
+    """When a job is to be renewed: the one with the oldest view first, then in the order of numbers."""
+
+    as_of: float
+    number: int
+    job: LiveJob
+    is_old: bool
+
+    @property
+    def is_first(self) -> bool:
+        return self.as_of == -math.inf
+
+
+class _Seen(NamedTuple):
+    """A view and the number under which it was entered."""
+
+    number: int
+    view: JobView
+
+
+class Roster:
+    """The latest view of every job that is in memory."""
+
+    def __init__(
+        self, on_state: Callable[[str], None], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`on_state` is told each job whose state another view shows."""
+        self._on_state = on_state
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._was_met = threading.Condition(self._lock)
+        self._meeting = 0
+        """Threads that make the first view of a job."""
+        self._jobs: dict[str, LiveJob] = {}
+        self._turns: list[_Turn] = []
+        self._silent: list[_Turn] = []
+        """Jobs that had nothing to show when they were asked last."""
+        self._latest: dict[str, _Seen] = {}
+        """In the order of numbers."""
+        self._number = 0
+        self._ledger = Ledger()
+
+    def add(self, job: LiveJob, *, is_old: bool) -> None:
+        """A job is in memory from now on; one that `is_old` counts only what comes after its first view."""
+        with self._lock:
+            self._jobs[job.job_id] = job
+            self._wait(job, is_old=is_old, view=None)
+
+    def remove(self, job_id: str) -> None:
+        """A job is in memory no more."""
+        with self._lock:
+            self._jobs.pop(job_id, None)
+            self._latest.pop(job_id, None)
+            self._ledger.drop(job_id)
+
+    def __len__(self) -> int:
+        """Jobs in memory."""
+        return len(self._jobs)
+
+    def renew(self, now: float, for_s: float, older_than_s: float = 0.0, *, meets_all: bool = True) -> None:
+        """Renew the oldest views as of `now`, for at most `for_s` seconds; none younger than `older_than_s`.
+
+        Jobs that have no view yet come first; where it `meets_all`, each gets one, however long that takes.
+
+        Raises:
+            StoreError: a job has to be read from the store, and cannot be.
+        """
+        until_s = self._monotonic() + for_s
+        round_ = self._begin_round()
+        while True:
+            oldest = now - older_than_s
+            if self._monotonic() >= until_s:
+                if not meets_all:
+                    return
+                oldest = -math.inf
+            turn = self._next(round_, oldest)
+            if turn is None:
+                break
+            try:
+                turn.job.view_at_once(now)
+            finally:
+                self._enter(turn)
+        if meets_all:
+            with self._was_met:
+                self._was_met.wait_for(lambda: not self._meeting)
+
+    def since(self, number: int) -> tuple[int, list[JobView]]:
+        """The views that came after a number, in their order, and the number to ask with the next time."""
+        with self._lock:
+            found = []
+            for seen in reversed(self._latest.values()):
+                if seen.number <= number:
+                    break
+                found.append(seen.view)
+            return self._number, found[::-1]
+
+    @contextmanager
+    def sums(self) -> Iterator[Ledger]:
+        """What the latest views add up to; nothing changes meanwhile."""
+        with self._lock:
+            yield self._ledger
+
+    def oldest_as_of(self) -> float:
+        """As of when the oldest view is; infinite where there is none."""
+        with self._lock:
+            return self._turns[0].as_of if self._turns else math.inf
+
+    def _begin_round(self) -> int:
+        with self._lock:
+            silent, self._silent = self._silent, []
+            for turn in silent:
+                heappush(self._turns, turn)
+            self._number += 1
+            return self._number
+
+    def _next(self, round_: int, oldest: float) -> _Turn | None:
+        """The job whose turn it is; none that had one in this round or whose view is newer than `oldest`."""
+        with self._lock:
+            while self._turns and self._turns[0].number < round_ and self._turns[0].as_of <= oldest:
+                turn = heappop(self._turns)
+                if self._jobs.get(turn.job.job_id) is turn.job:
+                    self._meeting += turn.is_first
+                    return turn
+            return None
+
+    def _enter(self, turn: _Turn) -> None:
+        """Take in the view of a job as it is now; the job waits for its next turn."""
+        job, view = turn.job, turn.job.known_view
+        with self._lock:
+            self._meeting -= turn.is_first
+            self._was_met.notify_all()
+            if self._jobs.get(job.job_id) is not job:
+                return
+            self._wait(job, is_old=turn.is_old, view=view)
+            before = self._latest.get(job.job_id)
+            if view is None or (before is not None and before.view is view):
+                return
+            self._latest.pop(job.job_id, None)
+            self._latest[job.job_id] = _Seen(self._number, view)
+            self._ledger.put(view, is_old=turn.is_old)
+        if before is not None and before.view.account.state != view.account.state:
+            self._on_state(job.job_id)
+
+    def _wait(self, job: LiveJob, *, is_old: bool, view: JobView | None) -> None:
+        self._number += 1
+        as_of = -math.inf if view is None else view.account.as_of
+        turn = _Turn(as_of, self._number, job, is_old)
+        if view is None:
+            self._silent.append(turn)
+        else:
+            heappush(self._turns, turn)

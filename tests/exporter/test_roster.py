@@ -1,0 +1,155 @@
+"""The jobs in memory: whose turn it is, what is new, and that nobody is forgotten."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ett_exporter.errors import StoreError
+from ett_exporter.exposition import Exposition
+from ett_exporter.settings import Limits
+
+NOW = 1_764_000_200.0
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def opened(service, story):
+    running = service(now=NOW)
+    for name in NAMES:
+        tell(running, story(name, ended=False))
+    return running
+
+
+def tell(running, told):
+    for body in told.bodies().values():
+        running.ingest(body)
+
+
+def as_of(running):
+    """As of when the known view of each job is, after `NOW`."""
+    return {job.job_id: job.known_as_of() - NOW for job in running._live_jobs()}
+
+
+def test_the_oldest_views_are_renewed_first(opened):
+    """Without time for more, each round renews the one that waited longest; nobody is passed over."""
+    roster = opened.roster
+    roster.renew(NOW, 0.0)
+    assert set(as_of(opened).values()) == {0.0}
+    ticks = iter(range(1000))
+    roster._monotonic = lambda: float(next(ticks))
+    order = []
+    for turn in range(1, 7):
+        before = as_of(opened)
+        roster.renew(NOW + 10 * turn, 2.0)
+        order.append({name for name, at in as_of(opened).items() if at != before[name]})
+    assert [len(renewed) for renewed in order] == [1] * 6
+    assert order[:3] == order[3:]
+
+
+def test_a_job_without_a_view_gets_one_even_where_there_is_no_time(opened, story):
+    """Whoever was told of is there in the next answer; where nobody waits for it, later."""
+    opened.roster.renew(NOW, 0.0)
+    tell(opened, story("new"))
+    opened.roster.renew(NOW, 0.0, meets_all=False)
+    assert as_of(opened)["new"] < 0
+    opened.roster.renew(NOW, 0.0)
+    assert as_of(opened)["new"] == 0
+
+
+def test_an_answer_waits_for_first_views_that_another_thread_makes(opened, story):
+    """Two readers at once: neither leaves out a job that the other one is at."""
+    tell(opened, story("new"))
+    job = next(job for job in opened._live_jobs() if job.job_id == "new")
+    entered, go_on = threading.Event(), threading.Event()
+    make = job.view_at_once
+
+    def slowly(now):
+        entered.set()
+        assert go_on.wait(30)
+        return make(now)
+
+    job.view_at_once = slowly
+    other = threading.Thread(target=opened.roster.renew, args=(NOW, 1.0))
+    other.start()
+    assert entered.wait(30)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(Exposition(opened).answer().body))
+    reader.start()
+    reader.join(0.05)
+    assert not found
+    go_on.set()
+    for thread in (other, reader):
+        thread.join(30)
+    assert b'ett_job_wall_seconds{job_id="new"}' in found[0]
+
+
+def test_only_what_is_new_is_told_again(opened, story):
+    """`since` gives each changed view once, in the order in which they came."""
+    roster = opened.roster
+    roster.renew(NOW, 1.0)
+    number, views = roster.since(0)
+    assert [view.account.job_id for view in views] == list(NAMES)
+    assert roster.since(number) == (number, [])
+    tell(opened, story("d"))
+    roster.renew(NOW, 1.0)
+    assert [view.account.job_id for view in roster.since(number)[1]] == ["d"]
+
+
+def test_a_job_that_cannot_be_read_keeps_its_turn(opened, monkeypatch):
+    """An error reaches the reader; afterwards the job is renewed as ever."""
+    opened.roster.renew(NOW, 1.0)
+    job = opened._live_jobs()[0]
+
+    def broken(_now):
+        raise StoreError("locked")
+
+    monkeypatch.setattr(job, "view_at_once", broken)
+    with pytest.raises(StoreError):
+        opened.roster.renew(NOW + 10, 1.0)
+    monkeypatch.undo()
+    opened.roster.renew(NOW + 20, 1.0)
+    assert set(as_of(opened).values()) == {20.0}
+
+
+def test_a_job_that_comes_back_counts_no_second_time(opened, story):
+    """What a job had counted before it left memory is not counted again when it is told something late."""
+    told = story("gone")
+    late = told.events.pop()
+    tell(opened, told)
+    opened.roster.renew(NOW, 1.0)
+    with opened.roster.sums() as ledger:
+        counted = dict(ledger.final.counted)
+    week_later = NOW + 8 * 86_400
+    opened.clock = lambda: week_later
+    opened.close_jobs(week_later)
+    opened.close_jobs(week_later)
+    assert "gone" not in as_of(opened)
+    told.events = [late]
+    tell(opened, told)
+    assert "gone" in as_of(opened)
+    opened.roster.renew(week_later, 1.0)
+    with opened.roster.sums() as ledger:
+        others = {key: amount for key, amount in ledger.final.counted.items() if key.component == "training"}
+    assert others == {key: amount for key, amount in counted.items() if key.component == "training"}
+
+
+def lines_of(text):
+    return {line.split('"')[1] for line in text.splitlines() if line.startswith("ett_job_wall_seconds{")}
+
+
+def test_the_latest_jobs_are_left_out_beyond_the_limit_of_series_and_come_when_there_is_room(service, story):
+    """Jobs are left out whole, counted, and shown once others have left."""
+    limited = service(now=NOW, limits=Limits(series=110), ended_grace_s=0.0)
+    for name in NAMES:
+        tell(limited, story(name, ended=name == "a"))
+    exposition = Exposition(limited)
+    first = exposition.answer().body.decode()
+    assert lines_of(first) == {"a", "b"}
+    assert "ett_exporter_jobs_left_out 1\n" in first
+    assert 'ett_exporter_jobs{shown="true"} 2\n' in first
+    limited.clock = lambda: NOW + 1
+    then = exposition.answer().body.decode()
+    assert lines_of(then) == {"b", "c"}
+    assert "ett_exporter_jobs_left_out 0\n" in then
