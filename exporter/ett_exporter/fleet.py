@@ -28,6 +28,14 @@ class Window(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+def weight_of(weight: str, kind: Kind, prices: Mapping[str, float]) -> float:
+    """What a second of a job of a kind weighs; `prices` are of an hour of one accelerator, by its type."""
+    if weight == "job":
+        return 1.0
+    price = prices.get(kind.accelerator_type, 0.0) / HOUR_S if weight == "cost" else 1.0
+    return kind.accelerators * price
+
+
 def groups_of(
     sums: Sums, query: FleetQuery, window: Window, prices: Mapping[str, float]
 ) -> tuple[FleetGroup, list[FleetGroup]]:

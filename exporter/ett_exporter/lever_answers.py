@@ -23,6 +23,7 @@ from ett_core.fleet.what_if import (
 )
 from ett_exporter.answers import cache_row
 from ett_exporter.fleet import weight_of
+from ett_exporter.fleet_sums import kind_of
 from ett_exporter.lever_types import CacheComparison, CacheRunRow, LeverRow, Sum
 from ett_exporter.live import WINDOWS_S, JobView
 
@@ -56,7 +57,7 @@ def compared(as_of: float, one: CacheRun, two: CacheRun, verdicts: Mapping[str, 
 
 def weigher(weight: str, prices: Mapping[str, float]) -> Callable[[JobView], float]:
     """What a second of a job weighs."""
-    return weight_of(weight, prices).of
+    return lambda view: weight_of(weight, kind_of(view), prices)
 
 
 def left_out(weight: str) -> frozenset[str]:
