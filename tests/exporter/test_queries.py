@@ -113,7 +113,7 @@ def test_the_parts_of_a_job_are_those_of_its_page(api):
     assert api.get(f"{of}/checkpoints")["checkpoints"] == whole["checkpoints"]
     caches = api.get(f"{of}/caches")
     assert caches["caches"]["fx_graph"] == {
-        "hits": 12, "misses": 8, "bypasses": 0, "saved_s": 16.0, "hit_ratio": 0.6,
+        "hits": 12, "misses": 8, "bypasses": 0, "saved_s": 16.0, "bytes": 0, "hit_ratio": 0.6,
     }  # fmt: skip
     assert caches["compile_s"] == {"backend": 6.0, "native": 8.0}
 
