@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 
 REQUIRED = os.environ.get("ETT_REQUIRE_SERVICES") == "1"
-PROGRAMS = ("chromium", "prometheus", "promtool", "victoria-metrics")
+PROGRAMS = (
+    "chromium", "prometheus", "prometheus-alertmanager", "promtool", "amtool", "victoria-metrics", "vmalert"
+)  # fmt: skip
 TORCHREC_PARTS = ("torch", "torchrec", "fbgemm_gpu")
 FRAMEWORKS = ("lightning", "transformers", "accelerate")
 

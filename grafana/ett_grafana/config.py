@@ -30,6 +30,20 @@ class Thresholds:
     """Attempts that fail in a row from which on one speaks of a loop."""
     node_failures: int = 2
     """Failures on one node that make it suspect."""
+    restarts_an_hour: int = 5
+    """Restarts of a job within an hour from which on one speaks of a storm."""
+    checkpoint_failures: int = 2
+    """Checkpoints that fail within an hour before somebody should look."""
+    cache_requests: int = 10
+    """Requests to a compile cache below which its hit rate says little."""
+    struck_jobs: int = 3
+    """Jobs that one class of failures strikes within an hour before it counts as a service's fault."""
+    struck_teams: int = 2
+    """Teams that they belong to, at least."""
+    fleet_held_s: float = 86_400.0
+    """Held accelerator time below which the effective share of a fleet says little."""
+    store_write_s: float = 1.0
+    """Time to make a segment durable that means a slow database."""
     view_age_s: float = 15.0
     """Age of the exporter's oldest figures that means overload."""
     scrape_s: float = 5.0
@@ -54,6 +68,8 @@ class Config:
     """The trailing window that fleet figures show first: `1h`, `24h` or `7d`."""
     history: str = "7d"
     """How far back a model's own history reaches."""
+    runbooks_url: str = "docs/runbooks.md"
+    """Where the page of runbooks is reached; alerts link to its sections."""
     jobs_listed: int = 20
     """Rows of the tables that list the jobs with the largest figures."""
     thresholds: Thresholds = field(default_factory=Thresholds)

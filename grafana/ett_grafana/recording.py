@@ -28,18 +28,25 @@ class Recorded(msgspec.Struct, frozen=True):
     meaning: str
 
 
+JOB_INFO = Recorded(
+    "ett:job_info:one",
+    "topk by (job_id) (1, ett_job_info)",
+    "What describes a job, once a job even while two exporters show it.",
+)
+
+
 def of_job(expr: str, *labels: str) -> str:
     """An expression by `job_id`, with labels that describe the job.
 
     >>> of_job("ett_job_step", "team")
-    'ett_job_step * on (job_id) group_left (team) ett_job_info'
+    'ett_job_step * on (job_id) group_left (team) ett:job_info:one'
     """
-    return f"{expr} * on (job_id) group_left ({', '.join(labels)}) ett_job_info"
+    return f"{expr} * on (job_id) group_left ({', '.join(labels)}) {JOB_INFO.record}"
 
 
 def recorded(config: Config) -> Sequence[Recorded]:
     """Every recorded series, in the order in which the rule file has them."""
-    return (*_fleet(), *_failures(), *_by_model(), *_of_jobs(config))
+    return (JOB_INFO, *_fleet(), *_failures(), *_by_model(), *_of_jobs(config))
 
 
 def _fleet() -> Sequence[Recorded]:
@@ -65,7 +72,7 @@ def _fleet() -> Sequence[Recorded]:
         Recorded(
             "ett:unsaved_accelerator_seconds:sum",
             "sum by (cluster, team) ("
-            + of_job("ett_job_unsaved_exposure_seconds * on (job_id) ett_job_accelerators", "cluster", "team")
+            + of_job("ett_job_unsaved_exposure_seconds * ett_job_accelerators", "cluster", "team")
             + ")",
             "Accelerator time that would be lost if every job died now.",
         ),
