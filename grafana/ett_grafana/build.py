@@ -9,6 +9,7 @@ from ett_grafana.board import text_of
 from ett_grafana.boards import caches, checkpoints, exporter, failures, fleet, job
 from ett_grafana.config import Config
 from ett_grafana.model import Board
+from ett_grafana.rules import rule_files
 
 
 def boards(config: Config) -> tuple[Board, ...]:
@@ -19,7 +20,7 @@ def boards(config: Config) -> tuple[Board, ...]:
 
 def generated(config: Config) -> Mapping[str, str]:
     """Text by path within the directory that is written to."""
-    return {f"boards/{board.name}.json": text_of(board) for board in boards(config)}
+    return {**{f"boards/{board.name}.json": text_of(board) for board in boards(config)}, **rule_files(config)}
 
 
 def write(files: Mapping[str, str], directory: Path) -> None:

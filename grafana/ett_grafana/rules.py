@@ -51,7 +51,7 @@ def _rule(alert: Alert, config: Config) -> dict[str, Any]:
         "runbook_url": f"{config.runbooks_url}#{alert.name.lower()}",
     }
     if alert.page:
-        annotations["app_url"] = f"{config.app_url}/{alert.page.lstrip('/')}"
+        annotations["app_url"] = f"{config.app_url.rstrip('/')}/{alert.page.lstrip('/')}"
     rule = {"alert": alert.name, "expr": folded(alert.expr), "for": alert.after}
     return {**rule, "labels": {"severity": alert.severity}, "annotations": annotations}
 

@@ -25,12 +25,6 @@ def told(*command):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_files_are_what_the_code_says():
-    """`ett grafana build` would change nothing."""
-    for path, text in rule_files(Config()).items():
-        assert (ROOT / "grafana" / path).read_text() == text
-
-
 @pytest.mark.service("promtool")
 @pytest.mark.parametrize("scenarios", SCENARIOS, ids=[path.stem for path in SCENARIOS])
 def test_each_alert_fires_when_it_should_and_no_other_does(scenarios):

@@ -34,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="NAME",
             help="job_name under which Prometheus scrapes the exporters (default: %(default)s)",
         )
+        own.add_argument(
+            "--runbooks-url",
+            default="docs/runbooks.md",
+            metavar="URL",
+            help="where the page of runbooks is reached, for alerts (default: %(default)s)",
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,7 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_grafana.config import Config
 
     try:
-        config = Config(app_url=arguments.app_url, scrape_job=arguments.scrape_job)
+        config = Config(
+            app_url=arguments.app_url,
+            scrape_job=arguments.scrape_job,
+            runbooks_url=arguments.runbooks_url,
+        )
     except ValueError as error:
         return _complain(str(error), 2)
     files = generated(config)
