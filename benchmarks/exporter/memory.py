@@ -138,7 +138,7 @@ def folded(
     job_id: str, attempts: int, days: float, archive: FileArchive
 ) -> tuple[JobFold, JobDetails, int, float]:
     """A job with its number of events, and the processor seconds that it took to take them in."""
-    fold, details = JobFold(job_id, history=tuple, archive=archive), JobDetails()
+    fold, details = JobFold(job_id, history=tuple, archive=archive), JobDetails(archive)
     count, spent_s = 0, 0.0
     for minute in Told(job_id).minutes(attempts, days):
         began_s = time.process_time()

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed
 from ett_core.growing import Distribution, bucket_of
 from ett_core.metrics import BLOCKING_BOUNDS_S
@@ -69,10 +70,11 @@ class CheckpointLogState(NamedTuple):
 class CheckpointLog:
     """The fold: `add` events, then read."""
 
-    def __init__(self) -> None:
+    def __init__(self, archive: Archive = IN_MEMORY) -> None:
+        """Start with nothing; `archive` keeps what is rarely needed again."""
         self.last_durable: Durable | None = None
         self._kept: dict[tuple[int, int], CheckpointDetail] = {}
-        self._packed = Shelf(CheckpointDetail)
+        self._packed = Shelf(CheckpointDetail, archive=archive)
         self._packed_through = (-1, -1)
         self._packed_weights: list[float] = [0, 0, 0, 0.0]
         self._forgotten_through = (-1, -1)
@@ -152,9 +154,9 @@ class CheckpointLog:
         )
 
     @classmethod
-    def of_state(cls, state: CheckpointLogState) -> CheckpointLog:
+    def of_state(cls, state: CheckpointLogState, archive: Archive = IN_MEMORY) -> CheckpointLog:
         """The log that gave `state`."""
-        log = cls()
+        log = cls(archive)
         log.last_durable, log._forgotten_through = state.last_durable, state.forgotten_through
         log._kept = {(each.attempt, each.step): each for each in state.kept}
         log._forgotten, log._forgotten_blocking = list(state.forgotten), state.forgotten_blocking

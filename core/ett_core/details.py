@@ -8,6 +8,7 @@ writer and sequence number, never by arrival. State is bounded; what a bound dro
 
 from __future__ import annotations
 
+import sys
 from bisect import insort
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.causes import cause_of_event
 from ett_core.checkpoint_log import CheckpointLog, CheckpointLogState
 from ett_core.clocks import Clocks, canonical, corrected
@@ -131,11 +133,13 @@ class DetailsState(NamedTuple):
 class JobDetails:
     """The fold: `add` events, then read the properties."""
 
-    def __init__(self) -> None:
+    def __init__(self, archive: Archive = IN_MEMORY) -> None:
+        """Start with nothing; `archive` keeps what is rarely needed again."""
+        self._archive = archive
         self._clocks = Clocks()
         self.is_stale = False
         """Whether a clock was found to be off, which may concern earlier events: see `of_events`."""
-        self.checkpoints = CheckpointLog()
+        self.checkpoints = CheckpointLog(archive)
         self.nodes: dict[int, str] = {}
         """Node of each rank, by its latest event that names one."""
         self.compile_s: dict[str, float] = {}
@@ -148,7 +152,7 @@ class JobDetails:
         self.samples = 0.0
         """Samples consumed by all ranks, each counting its own."""
         self.rank_paces = RankPaces()
-        self.async_saves = AsyncSaves()
+        self.async_saves = AsyncSaves(archive)
         self._steps: dict[int, int] = {}
         self._longest_step_s = 0.0
         self._caches: dict[tuple[str, str], Cache] = {}
@@ -164,10 +168,10 @@ class JobDetails:
             self._take(told)
 
     @classmethod
-    def of_events(cls, events: Iterable[AnyEvent]) -> JobDetails:
+    def of_events(cls, events: Iterable[AnyEvent], archive: Archive = IN_MEMORY) -> JobDetails:
         """The details of a whole history, repeats and different events under one key allowed."""
         known = canonical(events)
-        details = cls()
+        details = cls(archive)
         details.add(event for event in known if isinstance(event, Clock))
         details.is_stale = False
         details.add(event for event in known if not isinstance(event, Clock))
@@ -198,20 +202,20 @@ class JobDetails:
         )
 
     @classmethod
-    def of_state(cls, state: DetailsState) -> JobDetails:
+    def of_state(cls, state: DetailsState, archive: Archive = IN_MEMORY) -> JobDetails:
         """The details that gave `state`."""
-        details = cls()
+        details = cls(archive)
         for clock in state.clocks:
             details._clocks.add(clock)
         details.is_stale = state.is_stale
-        details.checkpoints = CheckpointLog.of_state(state.checkpoints)
+        details.checkpoints = CheckpointLog.of_state(state.checkpoints, archive)
         details.nodes, details.compile_s = dict(state.nodes), dict(state.compile_s)
         details._remote_compiles = state.remote_compiles
         details._said, details._labels = dict(state.said), dict(state.labels)
         details._versions, details._node_moments = dict(state.versions), dict(state.node_moments)
         details.samples = state.samples
         details.rank_paces = RankPaces.of_state(state.rank_paces)
-        details.async_saves = AsyncSaves.of_state(state.async_saves)
+        details.async_saves = AsyncSaves.of_state(state.async_saves, archive)
         details._steps, details._longest_step_s = dict(state.steps), state.longest_step_s
         details._caches = {(report.writer, report.cache): report for report in state.caches}
         details._counters = {(report.writer, name): report for name, report in state.counters}
@@ -332,7 +336,7 @@ class JobDetails:
             return
         if known is not None or len(self._node_moments) < RANKS_KEPT:
             self._node_moments[event.rank] = moment
-            self.nodes[event.rank] = event.node
+            self.nodes[event.rank] = sys.intern(event.node)
 
     def _take(self, event: AnyEvent) -> None:
         match event:
@@ -370,7 +374,8 @@ class JobDetails:
     def _keep_start(self, event: AttemptStart, moment: Moment) -> None:
         """Of an attempt, the latest word on what it runs on, and all nodes that spoke."""
         known_at, known = self._starts.get(event.attempt, (moment, Start()))
-        nodes = known.nodes if not event.node or event.node in known.nodes else known.nodes | {event.node}
+        node = sys.intern(event.node)
+        nodes = known.nodes if not node or node in known.nodes else known.nodes | {node}
         says = bool(event.versions or event.config_hash)
         newer = says and (moment >= known_at or not (known.versions or known.config_hash))
         if newer:
@@ -416,13 +421,13 @@ def dump(details: JobDetails) -> bytes:
     return wrapped(MAGIC, details.state())
 
 
-def load(data: bytes) -> JobDetails:
+def load(data: bytes, archive: Archive = IN_MEMORY) -> JobDetails:
     """The details that `dump` was given: they answer the same, and take in events as those would.
 
     Raises:
         ValueError: the bytes are damaged or of another version.
     """
-    return JobDetails.of_state(unwrapped(MAGIC, data, _decoder.decode))
+    return JobDetails.of_state(unwrapped(MAGIC, data, _decoder.decode), archive)
 
 
 def _evidence_line(event: Evidence | Failure) -> EvidenceLine:
@@ -454,7 +459,7 @@ def _first(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 def _moment(event: AnyEvent) -> Moment:
-    return (event.attempt, event.time, event.writer, event.seq)
+    return (event.attempt, event.time, sys.intern(event.writer), event.seq)
 
 
 def _say(said: dict[str, tuple[Moment, str | int]], name: str, moment: Moment, value: str | int) -> None:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import asdict, replace
 
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
 from ett_core.shelf import Shelf
 
@@ -173,13 +174,16 @@ class AsyncSavesState(NamedTuple):
 class AsyncSaves:
     """The fold: `add` events, then read."""
 
-    def __init__(self) -> None:
+    def __init__(self, archive: Archive = IN_MEMORY) -> None:
+        """Start with nothing; `archive` keeps what is rarely needed again."""
         self._begun: dict[SaveKey, float] = {}
         self._ended: dict[SaveKey, tuple[float, str]] = {}
         self._reports: dict[int, Reports] = {}
         self._count = 0
         self._leaders: dict[int, int] = {}
-        self._settled = Shelf(SaveInterference)
+        self._settled = Shelf(SaveInterference, archive=archive)
+        self._settled_through: SaveKey = (-1, -1)
+        """The last of the settled ones."""
         self._forgotten = (-1, 0.0)
 
     def add(self, event: AsyncEvent) -> None:
@@ -212,19 +216,27 @@ class AsyncSaves:
         )
 
     @classmethod
-    def of_state(cls, state: AsyncSavesState) -> AsyncSaves:
+    def of_state(cls, state: AsyncSavesState, archive: Archive = IN_MEMORY) -> AsyncSaves:
         """The saves that gave `state`."""
-        saves = cls()
+        saves = cls(archive)
         saves._begun, saves._ended = dict(state.begun), dict(state.ended)
         saves._reports = {attempt: Reports(reports) for attempt, reports in state.reports.items()}
         saves._count = sum(map(len, saves._reports.values()))
         saves._leaders, saves._forgotten = dict(state.leaders), state.forgotten
-        saves._settled.put(state.settled)
+        saves._settle(state.settled)
         return saves
+
+    def _settle(self, saves: Sequence[SaveInterference]) -> None:
+        """Hold these saves, in the order of their keys, as the settled ones."""
+        self._settled.put(saves)
+        self._settled_through = (saves[-1].attempt, saves[-1].step) if saves else (-1, -1)
+
+    def _is_settled(self, key: SaveKey) -> bool:
+        return key <= self._settled_through and key in self._settled_saves()
 
     def _add_save(self, event: Checkpoint | CheckpointDurable | CheckpointFailed) -> None:
         key = (event.attempt, event.step)
-        if (event.attempt, event.time) < self._forgotten or key in self._settled_saves():
+        if (event.attempt, event.time) < self._forgotten or self._is_settled(key):
             return
         if isinstance(event, Checkpoint):
             self._begun[key] = min(self._begun.get(key, event.time), event.time)
@@ -281,7 +293,7 @@ class AsyncSaves:
                 del self._reports[attempt]
         self._forgotten = horizon
         if len(settled) > len(self._settled):
-            self._settled.put([settled[key] for key in sorted(settled)[-SAVES_KEPT:]])
+            self._settle([settled[key] for key in sorted(settled)[-SAVES_KEPT:]])
 
 
 def measured(reports: Sequence[Report], flights: Mapping[SaveKey, Flight]) -> dict[SaveKey, SaveInterference]:

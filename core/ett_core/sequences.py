@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -88,18 +89,18 @@ class WriterSequences:
     def __init__(self, texts: Mapping[str, str] = MappingProxyType({})) -> None:
         self._held: dict[str, int | Sequences] = {}
         for writer, text in texts.items():
-            self._held[writer] = _smallest(Sequences.parse(text))
+            self._held[sys.intern(writer)] = _smallest(Sequences.parse(text))
 
     def add(self, writer: str, number: int) -> bool:
         """Take in a number of a writer; False if it was there."""
         held = self._held.get(writer, -1)
         if type(held) is int:
             if number == held + 1:
-                self._held[writer] = number
+                self._held[writer if number else sys.intern(writer)] = number
                 return True
             if number <= held:
                 return False
-            held = self._held[writer] = Sequences.parse(f"0-{held}" if held >= 0 else "")
+            held = self._held[sys.intern(writer)] = Sequences.parse(f"0-{held}" if held >= 0 else "")
         assert isinstance(held, Sequences)  # noqa: S101 - whatever is no integer
         return held.add(number)
 

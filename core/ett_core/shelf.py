@@ -1,6 +1,7 @@
 """Records that are rarely read, packed: a few dozen bytes each instead of some hundreds.
 
-Held by one thread at a time. Reading unpacks all of them, so a shelf holds hundreds, not more.
+Held by one thread at a time. Reading unpacks all of them, so a shelf holds hundreds, not more. What
+is worth it lies in an archive.
 """
 
 from __future__ import annotations
@@ -9,6 +10,11 @@ from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
+
+from ett_core.archive import IN_MEMORY, Archive, Parcel
+
+ARCHIVED_BYTES = 512
+"""Less than this is not worth a place in an archive."""
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -27,21 +33,27 @@ class Shelf(Generic[Record]):
     (Seen(at=2.0, what='b'), 2)
     """
 
-    __slots__ = ("_count", "_packed", "_type")
+    __slots__ = ("_archive", "_count", "_parcel", "_type")
 
-    def __init__(self, kind: type[Record], records: Iterable[Record] = ()) -> None:
+    def __init__(
+        self, kind: type[Record], records: Iterable[Record] = (), archive: Archive = IN_MEMORY
+    ) -> None:
         self._type = kind
+        self._archive = archive
         self.put(records)
 
     def put(self, records: Iterable[Record]) -> None:
         """Hold these records instead of those held before."""
         rows: list[tuple[Any, ...]] = [msgspec.structs.astuple(record) for record in records]
         self._count = len(rows)
-        self._packed = _encoder.encode(rows) if rows else b""
+        packed = _encoder.encode(rows) if rows else b""
+        self._parcel = Parcel(self._archive if len(packed) >= ARCHIVED_BYTES else IN_MEMORY, packed)
 
     def records(self) -> list[Record]:
         """The records that are held."""
-        return [self._type(*row) for row in msgspec.msgpack.decode(self._packed)] if self._count else []
+        return (
+            [self._type(*row) for row in msgspec.msgpack.decode(self._parcel.read())] if self._count else []
+        )
 
     def __len__(self) -> int:
         """How many records are held."""

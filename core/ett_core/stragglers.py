@@ -18,16 +18,19 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from ett_core.events import Progress, StepSeconds
 
-CELLS_KEPT = 200
+CELLS_KEPT = 144
 """Amounts that are kept, one a rank and half window; of older windows only the verdicts are."""
 HALVES_KEPT = 8
 """Half windows whose amounts are kept however many ranks there are."""
+HALVES_OPEN = 3
+"""Half windows to which reports are added as they are; the others lie packed."""
 VERDICTS_KEPT = 20_000
 """Slow ranks in settled windows that are kept (for one rank a week of half minutes)."""
 SPREADS_KEPT = 240
@@ -42,6 +45,11 @@ LARGEST_AMOUNT_S = 1e9
 
 WindowKey: TypeAlias = tuple[int, int]
 """Attempt, and Unix time in half windows; the window is that half and the one before it."""
+Half: TypeAlias = dict[int, list[Any]]
+"""Of each rank the fields of its `Pace` in half a window, being added to."""
+
+_CELL = Struct("<idddd")
+"""A rank and its pace; no number of steps is too large for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,10 +175,12 @@ class RankPaces:
     def __init__(self, rules: StragglerRules | None = None) -> None:
         self.rules = rules or StragglerRules()
         self._half_s = self.rules.half_s
-        self._halves: dict[WindowKey, dict[int, list[Any]]] = {}
-        """Of each half window and rank the fields of its pace."""
+        self._halves: dict[WindowKey, Half | bytes] = {}
+        """Of each half window and rank the fields of its pace; packed, but for the `_open` ones."""
+        self._open: list[WindowKey] = []
+        """Those that are not packed, the one that was told last at the end."""
         self._latest_key: tuple[int, float] | None = None
-        self._latest: dict[int, list[Any]] = {}
+        self._latest: Half = {}
         """The half window of the latest report."""
         self._cells = 0
         self._slow: dict[tuple[int, int], SlowWindows] = {}
@@ -204,14 +214,26 @@ class RankPaces:
         known[3] += pace[3]
         known[2] = max(known[2], pace[2])
 
-    def _paces(self, attempt: int, half: float) -> dict[int, list[Any]] | None:
-        """The paces of a half window; None where they are settled."""
+    def _paces(self, attempt: int, half: float) -> Half | None:
+        """The paces of a half window, to be added to; None where they are settled."""
         key = (attempt, int(half))
         if key <= self._settled_through:
             return None
         self._latest_key = (attempt, half)
-        self._latest = self._halves.setdefault(key, {})
+        self._latest = self._half(key)
+        self._halves[key] = self._latest
+        if key in self._open:
+            self._open.remove(key)
+        self._open.append(key)
+        if len(self._open) > HALVES_OPEN:
+            packed = self._open.pop(0)
+            self._halves[packed] = _packed(self._half(packed))
         return self._latest
+
+    def _half(self, key: WindowKey) -> Half:
+        """The paces of a half window; empty where nobody reported."""
+        known = self._halves.get(key, {})
+        return _unpacked(known) if isinstance(known, bytes) else known
 
     def stragglers(self) -> list[Straggler]:
         """The stragglers of all attempts, in order of time; at most `SHOWN`, the longest of them."""
@@ -251,7 +273,7 @@ class RankPaces:
             for key, each in self._slow.items()
         ]
         halves = [
-            (key, {rank: Pace(*pace) for rank, pace in paces.items()}) for key, paces in self._halves.items()
+            (key, {rank: Pace(*pace) for rank, pace in self._half(key).items()}) for key in self._halves
         ]
         return RankPacesState(halves, slow, list(self._spreads), self._settled_through)
 
@@ -259,10 +281,8 @@ class RankPaces:
     def of_state(cls, state: RankPacesState, rules: StragglerRules | None = None) -> RankPaces:
         """The paces that gave `state`; under the same rules they judge the same."""
         paces = cls(rules)
-        paces._halves = {
-            key: {rank: list(pace) for rank, pace in ranks.items()} for key, ranks in state.halves
-        }
-        paces._cells = sum(map(len, paces._halves.values()))
+        paces._halves = {key: _packed(ranks) for key, ranks in state.halves}
+        paces._cells = sum(len(ranks) for _, ranks in state.halves)
         for key, windows, ratios, waits in state.slow:
             paces._slow[key] = SlowWindows(array("q", windows), array("d", ratios), bytearray(waits))
             paces._slow_count += len(windows)
@@ -283,8 +303,8 @@ class RankPaces:
     def _window(self, key: WindowKey) -> dict[int, Pace]:
         """The paces of a window: its two halves together."""
         attempt, half = key
-        paces = {rank: Pace(*pace) for rank, pace in self._halves.get((attempt, half - 1), {}).items()}
-        for rank, pace in self._halves.get(key, {}).items():
+        paces = {rank: Pace(*pace) for rank, pace in self._half((attempt, half - 1)).items()}
+        for rank, pace in self._half(key).items():
             paces[rank] = paces[rank].plus(Pace(*pace)) if rank in paces else Pace(*pace)
         return paces
 
@@ -305,7 +325,9 @@ class RankPaces:
             self._keep(key, verdict)
         for key in keys:
             if key < through:
-                self._cells -= len(self._halves.pop(key))
+                self._cells -= len(self._half(key))
+                del self._halves[key]
+        self._open = [key for key in self._open if key in self._halves]
         self._settled_through = through
         while self._slow_count > VERDICTS_KEPT:
             self._drop_slow()
@@ -337,6 +359,15 @@ class RankPaces:
         self._slow_count -= half
         if not self._slow[key].windows:
             del self._slow[key]
+
+
+def _packed(half: Mapping[int, Sequence[Any]]) -> bytes:
+    """A half window, 36 bytes a rank."""
+    return b"".join(_CELL.pack(rank, *pace) for rank, pace in half.items())
+
+
+def _unpacked(packed: bytes) -> Half:
+    return {rank: [int(steps), *rest] for rank, steps, *rest in _CELL.iter_unpack(packed)}
 
 
 def pace_of(times: StepSeconds, wait_s: float) -> Pace:

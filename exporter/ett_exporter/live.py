@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
-from ett_core.accounting.archive import IN_MEMORY, Archive
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.checkpoint_log import NONE, CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
 from ett_core.details import CacheTotals, EvidenceLine, JobDetails, Start, StepTimes
@@ -167,7 +167,7 @@ class LiveJob:
         self._beyond: set[int] = set()
         """Segments that are folded although they lie beyond what was delivered of other replicas."""
         self._fold = JobFold(job_id, history=past.events, archive=archive)
-        self._details = JobDetails()
+        self._details = JobDetails(archive)
         self.known_view: JobView | None = None
         """The view that was made last; events may have come since."""
         self._changed = False
@@ -256,7 +256,7 @@ class LiveJob:
             except ValueError as error:
                 _log.warning("job %s is folded anew: %s", self.job_id, error)
         fold = JobFold(self.job_id, history=self._past.events, archive=self._archive)
-        return fold, JobDetails(), FIRST, ()
+        return fold, JobDetails(self._archive), FIRST, ()
 
     def snapshot(self) -> Snapshot | None:
         """The job as it is, to be kept; None where nothing is folded."""
@@ -289,7 +289,7 @@ class LiveJob:
             view = self.known_view
             if self._is_built and not self._changed and view is not None and self._can_rest(view, now):
                 self._fold = JobFold(self.job_id, history=self._past.events, archive=self._archive)
-                self._details = JobDetails()
+                self._details = JobDetails(self._archive)
                 self._is_built = False
                 self._is_unloaded = True
             return not self._is_built
@@ -386,7 +386,7 @@ class LiveJob:
         if account is None:
             return None
         if self._details.is_stale:
-            self._details = JobDetails.of_events(self._past.events())
+            self._details = JobDetails.of_events(self._past.events(), self._archive)
         windows = self._windows(account)
         diagnoses = [self._diagnosis(failure) for failure in account.failures]
         if (state := state_of(account, diagnoses)) != account.state:

@@ -15,8 +15,8 @@ from pathlib import Path
 import ett_core
 from ett_core import details as job_details
 from ett_core.accounting import JobFold, snapshot
-from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.job import History
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.details import JobDetails
 
 LENGTH_BYTES = 4
@@ -46,4 +46,4 @@ def unpack(blob: bytes, history: History, archive: Archive = IN_MEMORY) -> tuple
     """
     end = LENGTH_BYTES + int.from_bytes(blob[:LENGTH_BYTES], "big")
     fold = snapshot.load(blob[LENGTH_BYTES:end], history, archive=archive)
-    return fold, job_details.load(blob[end:])
+    return fold, job_details.load(blob[end:], archive)

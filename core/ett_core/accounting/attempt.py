@@ -9,6 +9,7 @@ are what its processes said after the end, and count for nothing but the teardow
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,12 +17,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ett_core.accounting.account import nanoseconds
-from ett_core.accounting.archive import IN_MEMORY, Archive, Parcel
 from ett_core.accounting.durables import Durables
 from ett_core.accounting.loop import Loop, LoopMark, LoopState
 from ett_core.accounting.phases import MAIN, Phase
 from ett_core.accounting.rank import Rank, RankMark, RankState, begin_reported, begin_unreported
 from ett_core.accounting.settings import Settings
+from ett_core.archive import IN_MEMORY, Archive, Parcel
 from ett_core.events import (
     AnyEvent,
     AttemptEnd,
@@ -49,15 +50,23 @@ class Ender(NamedTuple):
     event: Failure | AttemptEnd
 
 
+class Hardware(NamedTuple):
+    """What an attempt runs on, as its latest `attempt_start` says."""
+
+    world_size: int
+    accelerators: int
+    accelerator_type: str
+
+
 class AttemptMark(NamedTuple):
-    """A point in an `Attempt` to come back to."""
+    """A point in an `Attempt` to come back to; marks share what did not change between them."""
 
     values: AttemptValues
-    held_back: list[tuple[int, AnyEvent]]
-    resumed: dict[int, int]
+    held_back: Sequence[tuple[int, AnyEvent]]
+    resumed: Mapping[int, int]
     durable: int
     loop: tuple[Loop, LoopMark] | None
-    ranks: dict[int, tuple[Rank, RankMark]]
+    ranks: Mapping[int, tuple[Rank, RankMark]]
 
 
 class AttemptValues(NamedTuple):
@@ -76,7 +85,7 @@ class AttemptValues(NamedTuple):
     survived: int
     observed: bool
     rank_started: bool
-    info: AttemptStart | None
+    info: Hardware | None
     last_progress_ns: int | None
     first_bad_ns: int | None
     over_ns: int | None
@@ -147,6 +156,7 @@ class Attempt:
         "_begun",
         "_held_back",
         "_is_away",
+        "_marked",
         "_parcel",
         "_parcel_of",
         "_settings",
@@ -178,9 +188,11 @@ class Attempt:
         self.start_ns: int | None = None
         self.allocated_ns: int | None = None
         self.ranks: dict[int, Rank] = {}
+        self._marked: Mapping[int, tuple[Rank, RankMark]] = {}
         self.leader: int | None = None
         self.loop: Loop | None = None
-        self.resumed: dict[int, int] = {}
+        self.resumed: Mapping[int, int] = {}
+        """Never changed, only replaced: marks share it."""
         self.durable = Durables()
         self.reached_step: int | None = None
         self.checkpoint_spoken_ns: int | None = None
@@ -190,7 +202,7 @@ class Attempt:
         self.survived = 0
         self.observed = False
         self.rank_started = False
-        self.info: AttemptStart | None = None
+        self.info: Hardware | None = None
         self.last_progress_ns: int | None = None
         self._first_bad_ns: int | None = None
         self._over_ns: int | None = None
@@ -311,10 +323,11 @@ class Attempt:
             known = self.allocated_ns
             self.allocated_ns = allocated_ns if known is None else min(known, allocated_ns)
         if event.resumed_step is not None:
-            self.resumed[event.rank] = event.resumed_step
+            self.resumed = {**self.resumed, event.rank: event.resumed_step}
         if event.rank >= 0:
             self.rank_started = True
-        self.info = event
+        kind = sys.intern(event.accelerator_type)
+        self.info = Hardware(event.world_size, event.accelerators, kind)
 
     @staticmethod
     def _corrected(at_ns: int, event: AttemptStart) -> int:
@@ -332,7 +345,7 @@ class Attempt:
 
     def _on_phase_end(self, at_ns: int, event: PhaseEnd) -> None:
         if event.resumed_step is not None:
-            self.resumed[event.rank] = event.resumed_step
+            self.resumed = {**self.resumed, event.rank: event.resumed_step}
         if event.rank < 0:
             return
         self.observed = True
@@ -455,12 +468,20 @@ class Attempt:
         """What `restore` needs to come back to this point."""
         return AttemptMark(
             self._values(),
-            list(self._held_back),
-            dict(self.resumed),
+            tuple(self._held_back),
+            self.resumed,
             len(self.durable),
             None if self.loop is None else (self.loop, self.loop.mark()),
-            {number: (rank, rank.mark()) for number, rank in self.ranks.items()},
+            self._mark_ranks(),
         )
+
+    def _mark_ranks(self) -> Mapping[int, tuple[Rank, RankMark]]:
+        """The marks of the ranks; the same mapping as before, where none has changed."""
+        known = self._marked
+        marks = {number: (rank, rank.mark()) for number, rank in self.ranks.items()}
+        if marks != known:
+            self._marked = marks
+        return self._marked
 
     def restore(self, mark: AttemptMark) -> None:
         """Forget every event consumed after `mark`."""
@@ -468,13 +489,13 @@ class Attempt:
         for name, value in zip(self._VALUES, mark.values, strict=True):
             setattr(self, name, value)
         self._held_back = list(mark.held_back)
-        self.resumed = dict(mark.resumed)
+        self.resumed = mark.resumed
         self.durable.cut(mark.durable)
         self.loop = None
         if mark.loop is not None:
             self.loop, loop_mark = mark.loop
             self.loop.restore(loop_mark)
-        self.ranks = {}
+        self.ranks, self._marked = {}, mark.ranks
         for number, (rank, rank_mark) in mark.ranks.items():
             rank.restore(rank_mark)
             self.ranks[number] = rank
@@ -519,6 +540,7 @@ class Attempt:
 
     def _leave(self) -> None:
         self._is_away = True
+        self._marked = {}
         for name in self._REST:
             delattr(self, name)
 

@@ -14,14 +14,15 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from operator import ge, sub
 from typing import NamedTuple
+from weakref import ref
 
 import msgspec
 
-from ett_core.accounting.archive import Archive, Parcel
 from ett_core.accounting.rows import Piece, Row, fill
+from ett_core.archive import Archive, Parcel
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
-BLOCK = 256
+BLOCK = 128
 """Reports in a closed block."""
 COMPRESSION_LEVEL = 2
 WORD = 8
@@ -329,10 +330,10 @@ class _AtHand:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._held: dict[tuple[int, int], Columns] = {}
+        self._held: dict[tuple[ref[Parcel], int], Columns] = {}
 
     def get(self, parcel: Parcel, before_ns: int) -> Columns:
-        key = (parcel.number, before_ns)
+        key = (ref(parcel), before_ns)
         found = self._held.get(key)
         if found is not None:
             return found

@@ -12,11 +12,11 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
-from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.lane import Lane, LaneState
 from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
 from ett_core.accounting.report import Chain, account_of
 from ett_core.accounting.settings import Settings
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.clocks import CLOCK_TOLERANCE_S, canonical, order_of
 from ett_core.events import AnyEvent, Clock, JobEnd
 from ett_core.sequences import WriterSequences

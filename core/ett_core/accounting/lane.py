@@ -12,25 +12,22 @@ attempts, divided at that writer's first event.
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
 from ett_core.accounting.account import nanoseconds
-from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.attempt import Attempt, AttemptMark, AttemptState
+from ett_core.accounting.held import HeldEvents, Key
 from ett_core.accounting.settings import Settings
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.events import AnyEvent
 
 MARK_EVERY = 24
-TRIM_AT = 64
+TRIM_AT = 48
 """Events held before the lane looks for those that it can let go; more after it kept more."""
-
-
-Key: TypeAlias = tuple[int, int, str, int]
-"""The place of an event among those of its attempt: time in ns, rank, writer, sequence number."""
 
 
 class _Mark(NamedTuple):
@@ -49,7 +46,7 @@ class LaneState(NamedTuple):
     stale: bool
     presence: list[tuple[int, str, int, int]]
     divided: bool
-    cuts: dict[int, int | None]
+    cuts: list[int | None]
     splits: list[int]
     dropped: int
     dropped_through: Key | None
@@ -62,6 +59,28 @@ class LaneState(NamedTuple):
 class Lane:
     """One attempt number: its order, its marks and the attempts found in it."""
 
+    __slots__ = (
+        "_archive",
+        "_consumed",
+        "_cuts",
+        "_divided",
+        "_dropped",
+        "_dropped_through",
+        "_held",
+        "_marks",
+        "_packed_presence",
+        "_presence",
+        "_settings",
+        "_splits",
+        "_touched",
+        "_trim_at",
+        "_window_ns",
+        "is_at_rest",
+        "number",
+        "parts",
+        "stale",
+    )
+
     def __init__(self, number: int, settings: Settings, archive: Archive = IN_MEMORY) -> None:
         self.number = number
         self._settings = settings
@@ -72,16 +91,15 @@ class Lane:
         self._packed_presence = b""
         """The same while the lane is at rest."""
         self._divided = False
-        self._cuts: dict[int, int | None] = {}
+        self._cuts: list[int | None] = []
+        """Of each part, from when on it is silenced."""
         self._reset()
 
     def _reset(self) -> None:
         self.stale = False
         """Whether the lane must be folded again from the history."""
         self.parts: list[Attempt] = []
-        self._keys: list[Key] = []
-        self._events: list[AnyEvent | bytes] = []
-        """The events of the keys; packed where they are folded."""
+        self._held = HeldEvents()
         self._dropped = 0
         self._dropped_through: Key | None = None
         self.is_at_rest = False
@@ -93,26 +111,19 @@ class Lane:
 
     def add(self, at_ns: int, event: AnyEvent) -> None:
         """Put an event in its place and fold it if that is the end."""
-        key = (at_ns, event.rank, sys.intern(event.writer), event.seq)
         self._note_presence(at_ns, event)
         if self.stale:
             return
-        keys = self._keys
         self._touched = True
-        if self._dropped_through is not None and key < self._dropped_through:
+        rank, writer, seq = event.rank, event.writer, event.seq
+        if self._dropped_through is not None and (at_ns, rank, writer, seq) < self._dropped_through:
             self.stale = True
             return
         if self.is_at_rest:
             self._wake()
-        if not keys or key > keys[-1]:
-            keys.append(key)
-            self._events.append(event)
-        else:
-            place = bisect_left(keys, key)
-            keys.insert(place, key)
-            self._events.insert(place, event)
-            self._rewind(self._dropped + place)
-        if len(keys) >= self._trim_at:
+        held = self._held
+        self._rewind(self._dropped + held.put(at_ns, event, rank, writer, seq))
+        if len(held) >= self._trim_at:
             self.settle()
             self._trim()
 
@@ -121,7 +132,7 @@ class Lane:
             self._unpack_presence()
         seen = self._presence.get((event.rank, event.writer))
         if seen is None:
-            self._presence[event.rank, event.writer] = [at_ns, at_ns]
+            self._presence[event.rank, sys.intern(event.writer)] = [at_ns, at_ns]
             self._divided = self._several_lowest_writers()
         elif at_ns > seen[1]:
             seen[1] = at_ns
@@ -130,7 +141,7 @@ class Lane:
 
     def _unpack_presence(self) -> None:
         for rank, writer, first, last in _presence_decoder.decode(self._packed_presence):
-            self._presence[rank, writer] = [first, last]
+            self._presence[rank, sys.intern(writer)] = [first, last]
         self._packed_presence = b""
 
     def _told_presence(self) -> list[tuple[int, str, int, int]]:
@@ -155,8 +166,7 @@ class Lane:
 
     def holds(self, at_ns: int, event: AnyEvent) -> bool:
         """Whether this very event is among those still held in order."""
-        place = bisect_left(self._keys, (at_ns, event.rank, event.writer, event.seq))
-        return place < len(self._events) and _plain(self._events[place]) == event
+        return self._held.holds((at_ns, event.rank, event.writer, event.seq), event)
 
     def settle(self) -> None:
         """Fold everything that is in place."""
@@ -169,17 +179,11 @@ class Lane:
         first = self._consumed - self._dropped
         due = self._marks[-1].consumed + MARK_EVERY
         plain = not self._splits and not self._cuts
-        if plain and not self.parts and self._keys:
+        if plain and not self.parts and len(self._held):
             self.parts.append(self._attempt())
         consume = self.parts[0].consume if plain and self.parts else self._consume
-        keys, events = self._keys, self._events
-        for place in range(first, len(keys)):
-            event = events[place]
-            if isinstance(event, bytes):
-                event = _decoder.decode(event)
-            else:
-                events[place] = _encoder.encode(event)
-            consume(keys[place][0], event)
+        for at_ns, event in self._held.to_fold(first):
+            consume(at_ns, event)
             self._consumed += 1
             if self._consumed >= due:
                 last = self.parts[-1]
@@ -193,20 +197,24 @@ class Lane:
         part = bisect_right(self._splits, at_ns) if self._splits else 0
         while len(self.parts) <= part:
             self.parts.append(self._attempt())
-        cut_ns = self._cuts.get(part)
+        cut_ns = self._cut_of(part)
         if cut_ns is None or at_ns <= cut_ns:
             self.parts[part].consume(at_ns, event)
         else:
             self.parts[part].consume_late(at_ns, event)
+
+    def _cut_of(self, part: int) -> int | None:
+        return self._cuts[part] if part < len(self._cuts) else None
 
     def cut(self, part: int, at_ns: int | None) -> bool:
         """Set from when on the next attempt, or the end of the job, has silenced a part.
 
         Returns whether that changes what was folded; `settle` then folds it again.
         """
-        before = self._cuts.get(part)
+        before = self._cut_of(part)
         if before == at_ns:
             return False
+        self._cuts += [None] * (part + 1 - len(self._cuts))
         self._cuts[part] = at_ns
         moment = min(at for at in (before, at_ns) if at is not None)
         if part >= len(self.parts) or self.parts[part].last_ns <= moment:
@@ -214,7 +222,7 @@ class Lane:
         if self._dropped_through is not None and moment <= self._dropped_through[0]:
             self.stale = True
         else:
-            self._rewind(self._dropped + bisect_left(self._keys, (moment, -1, "", -1)))
+            self._rewind(self._dropped + self._held.place_of((moment, -1, "", -1)))
         return True
 
     def _divide(self) -> None:
@@ -223,7 +231,7 @@ class Lane:
         if splits == self._splits:
             return
         changed = min(set(splits) ^ set(self._splits))
-        place = bisect_left(self._keys, (changed, -1, "", -1))
+        place = self._held.place_of((changed, -1, "", -1))
         if self._dropped_through is not None and changed <= self._dropped_through[0]:
             self.stale = True
             return
@@ -244,14 +252,14 @@ class Lane:
 
     def _trim(self) -> None:
         """Let go of events before the late window, and of the marks that they needed."""
-        if not self._keys:
+        last_ns = self._held.last_ns
+        if last_ns is None:
             return
-        horizon = (self._keys[-1][0] - self._window_ns, -1, "", -1)
-        settled = self._dropped + bisect_left(self._keys, horizon)
+        settled = self._dropped + self._held.place_of((last_ns - self._window_ns, -1, "", -1))
         keep = max((i for i, m in enumerate(self._marks) if m.consumed <= settled), default=0)
         self._let_go(self._marks[keep].consumed - self._dropped)
         del self._marks[:keep]
-        self._trim_at = max(TRIM_AT, len(self._keys) + TRIM_AT // 2)
+        self._trim_at = max(TRIM_AT, len(self._held) + TRIM_AT // 3)
         for mark in self._marks[:1]:
             loop = None if mark.last is None else mark.last.loop
             if loop is not None and loop[0] is self.parts[mark.parts - 1].loop:
@@ -259,9 +267,9 @@ class Lane:
 
     def _let_go(self, count: int) -> None:
         if count:
-            self._dropped_through = self._keys[count - 1]
+            self._dropped_through = self._held.key(count - 1)
             self._dropped += count
-            del self._keys[:count], self._events[:count]
+            self._held.drop(count)
 
     def rest(self, latest_ns: int) -> None:
         """Put away what the lane holds, if nothing came since the last call, nor up to the late window."""
@@ -271,7 +279,7 @@ class Lane:
         self.settle()
         if self.stale:
             return
-        self._let_go(len(self._keys))
+        self._let_go(len(self._held))
         self._marks = [_Mark(self._consumed, len(self.parts), None)]
         self.is_at_rest = True
         self._packed_presence = _encoder.encode(self._told_presence())
@@ -282,8 +290,10 @@ class Lane:
     @property
     def newest_ns(self) -> int:
         """When the last event happened, as far as they are in place; 0 without one."""
-        newest = self._keys[-1] if self._keys else self._dropped_through
-        return 0 if newest is None else newest[0]
+        newest_ns = self._held.last_ns
+        if newest_ns is None and self._dropped_through is not None:
+            newest_ns = self._dropped_through[0]
+        return newest_ns or 0
 
     def _wake(self) -> None:
         """Go on after rest: the only mark is where the lane stands."""
@@ -299,7 +309,7 @@ class Lane:
             self.stale,
             self._told_presence(),
             self._divided,
-            dict(self._cuts),
+            list(self._cuts),
             splits=[],
             dropped=0,
             dropped_through=None,
@@ -313,7 +323,7 @@ class Lane:
         self._trim()
         self._rewind(self._dropped)
         parts = [part.state() for part in self.parts]
-        events = [event if isinstance(event, bytes) else _encoder.encode(event) for event in self._events]
+        keys, events = self._held.keys(), self._held.as_bytes()
         self.settle()
         return bare._replace(
             splits=list(self._splits),
@@ -321,7 +331,7 @@ class Lane:
             dropped_through=self._dropped_through,
             at_rest=self.is_at_rest,
             parts=parts,
-            keys=list(self._keys),
+            keys=keys,
             events=events,
         )
 
@@ -335,11 +345,14 @@ class Lane:
         if len(state.keys) != len(state.events):
             raise ValueError("a lane holds not one event a key")
         lane = cls(state.number, settings, archive)
-        lane._presence = {(rank, writer): [first, last] for rank, writer, first, last in state.presence}
-        lane._divided, lane._cuts = state.divided, dict(state.cuts)
+        lane._presence = {
+            (rank, sys.intern(writer)): [first, last] for rank, writer, first, last in state.presence
+        }
+        lane._divided, lane._cuts = state.divided, list(state.cuts)
         lane.stale, lane._splits = state.stale, list(state.splits)
         lane.parts = [Attempt.of_state(state.number, settings, part, archive) for part in state.parts]
-        lane._keys, lane._events = list(state.keys), [*state.events]
+        for (at_ns, rank, writer, seq), event in zip(state.keys, state.events, strict=True):
+            lane._held.put(at_ns, event, rank, writer, seq)
         lane._dropped, lane._dropped_through = state.dropped, state.dropped_through
         lane._consumed = state.dropped
         lane.is_at_rest, lane._touched = state.at_rest, not state.at_rest
@@ -362,11 +375,6 @@ class Lane:
 
 _encoder = msgspec.msgpack.Encoder()
 _presence_decoder = msgspec.msgpack.Decoder(list[tuple[int, str, int, int]])
-_decoder: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
-
-
-def _plain(event: AnyEvent | bytes) -> AnyEvent:
-    return _decoder.decode(event) if isinstance(event, bytes) else event
 
 
 def division_moments(writers: Mapping[int, Sequence[tuple[int, int]]]) -> list[int]:

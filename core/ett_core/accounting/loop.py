@@ -14,11 +14,11 @@ from copy import copy
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS
-from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.columns import BLOCK, Blocks, BlocksState, Columns
 from ett_core.accounting.phases import Phase
 from ett_core.accounting.rows import Piece, Row, as_wait_ns, claim, pieces_between
 from ett_core.accounting.settings import Settings
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 from ett_core.events import Progress
 

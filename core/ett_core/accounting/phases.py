@@ -6,8 +6,10 @@ or one holds the other. Times are whole nanoseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 MAIN = "main"
@@ -15,6 +17,9 @@ MAX_DEPTH = 256
 """Phases opened deeper than this are not seen: nobody nests so deep, a missing end repeated does."""
 MAX_TRACKS = 64
 """Tracks of one rank beyond these are not seen."""
+
+
+NO_STACKS: Mapping[str, tuple[Phase, ...]] = MappingProxyType({})
 
 
 class Phase(NamedTuple):
@@ -47,10 +52,11 @@ class PhaseLog:
     def __init__(self, before: PhaseLog | None = None, track: str = MAIN) -> None:
         """Start empty, or with what `before` has open on a track."""
         self.closed: list[Phase] = []
-        self.stacks: dict[str, tuple[Phase, ...]] = {}
+        self.stacks: Mapping[str, tuple[Phase, ...]] = NO_STACKS
+        """Never changed, only replaced: marks share them."""
         self.opened = 0
         if before is not None:
-            self.stacks[track] = before.stacks.get(track, ())
+            self.stacks = _kept_stacks(track, before.stacks.get(track, ()))
             self.opened = before.opened
         self.base = self.opened
         """Phases with an `order` below this were opened before the log began."""
@@ -60,7 +66,8 @@ class PhaseLog:
         stack = self.stacks.get(track, ())
         if len(stack) >= MAX_DEPTH or (track not in self.stacks and len(self.stacks) >= MAX_TRACKS):
             return
-        self.stacks[track] = (*stack, Phase(at_ns, self.opened, None, phase, track))
+        entry = Phase(at_ns, self.opened, None, sys.intern(phase), sys.intern(track))
+        self.stacks = {**self.stacks, entry.track: (*stack, entry)}
         self.opened += 1
 
     def end(self, at_ns: int, phase: str, track: str) -> list[Phase]:
@@ -75,7 +82,7 @@ class PhaseLog:
             return []
         depth = len(names) - 1 - names[::-1].index(phase)
         closed = [entry._replace(end_ns=at_ns) for entry in reversed(stack[depth:])]
-        self.stacks[track] = stack[:depth]
+        self.stacks = {**self.stacks, track: stack[:depth]}
         self.closed.extend(entry for entry in closed if entry.order >= self.base)
         return [entry for entry in closed if entry.order < self.base]
 
@@ -95,12 +102,12 @@ class PhaseLog:
 
     def mark(self) -> PhaseLogMark:
         """What `restore` needs to come back to this point."""
-        return PhaseLogMark(len(self.closed), dict(self.stacks), self.opened)
+        return PhaseLogMark(len(self.closed), self.stacks, self.opened)
 
     def restore(self, mark: PhaseLogMark) -> None:
         """Forget everything after `mark`."""
         del self.closed[mark.closed :]
-        self.stacks = dict(mark.stacks)
+        self.stacks = mark.stacks
         self.opened = mark.opened
 
     def state(self) -> PhaseLogState:
@@ -111,7 +118,8 @@ class PhaseLog:
     def of_state(cls, state: PhaseLogState) -> PhaseLog:
         """The log that gave `state`."""
         log = cls()
-        log.closed, log.stacks = list(state.closed), dict(state.stacks)
+        log.closed = [p._replace(phase=sys.intern(p.phase), track=sys.intern(p.track)) for p in state.closed]
+        log.stacks = {sys.intern(track): stack for track, stack in state.stacks.items()}
         log.opened, log.base = state.opened, state.base
         return log
 
@@ -129,8 +137,16 @@ class PhaseLogMark(NamedTuple):
     """A point in a `PhaseLog` to come back to."""
 
     closed: int
-    stacks: dict[str, tuple[Phase, ...]]
+    stacks: Mapping[str, tuple[Phase, ...]]
     opened: int
+
+
+def _kept_stacks(track: str, stack: tuple[Phase, ...]) -> Mapping[str, tuple[Phase, ...]]:
+    """The stacks of one track; where nothing is open on the main track they are one object for all."""
+    return ALL_CLOSED if track == MAIN and not stack else {track: stack}
+
+
+ALL_CLOSED: Mapping[str, tuple[Phase, ...]] = MappingProxyType({MAIN: ()})
 
 
 def close_at(phases: Iterable[Phase], end_ns: int) -> list[Phase]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ett_core.accounting.archive import IN_MEMORY, Archive
 from ett_core.accounting.job import DEFAULTS, FoldState, History, JobFold
 from ett_core.accounting.settings import Settings
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.packing import unwrapped, wrapped
 
 MAGIC = b"ettfold\x02"

@@ -6,10 +6,7 @@ process. Any thread may call.
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Protocol
-
-_numbers = count()
 
 
 class Archive(Protocol):
@@ -51,11 +48,9 @@ class Parcel:
     b'data'
     """
 
-    __slots__ = ("_archive", "_handle", "number")
+    __slots__ = ("__weakref__", "_archive", "_handle")
 
     def __init__(self, archive: Archive, data: bytes) -> None:
-        self.number = next(_numbers)
-        """No other parcel of this process has it."""
         self._archive = archive
         self._handle = archive.put(data)
 

@@ -1,0 +1,123 @@
+"""The events of one attempt that may still change places, in columns, in the order of their places.
+
+An event that is folded is held packed; it is read again where a late one takes the fold back.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any, TypeAlias, get_args
+
+import msgspec
+
+from ett_core.events import AnyEvent, Progress, StepSeconds
+
+Key: TypeAlias = tuple[int, int, str, int]
+"""The place of an event among those of its attempt: time in ns, rank, writer, sequence number."""
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Any])
+_TYPES: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
+_NUMBERS = {kind: number for number, kind in enumerate(_TYPES)}
+
+
+def packed(event: AnyEvent) -> bytes:
+    """An event as bytes for this process and its snapshots: its values alone.
+
+    >>> event = Progress(job_id="j", writer="w", seq=0, attempt=0, rank=0, time=1.5, step=2, steps=2)
+    >>> len(packed(event)) < 40, unpacked(packed(event)) == event
+    (True, True)
+    """
+    return _encoder.encode((_NUMBERS[type(event)], *msgspec.structs.astuple(event)))
+
+
+def unpacked(data: bytes) -> AnyEvent:
+    """The event that gave `data`."""
+    number, *values = _decoder.decode(data)
+    kind = _TYPES[number]
+    if kind is Progress and values[-1] is not None:
+        values[-1] = StepSeconds(**values[-1])
+    event: AnyEvent = kind(**dict(zip(kind.__struct_fields__, values, strict=True)))
+    return event
+
+
+class HeldEvents:
+    """Events in order; places count from the first that is held."""
+
+    __slots__ = ("_events", "_moments", "_ranks", "_seqs", "_writers")
+
+    def __init__(self) -> None:
+        self._moments = array("q")
+        self._ranks = array("l")
+        self._writers: list[str] = []
+        self._seqs = array("q")
+        self._events: list[AnyEvent | bytes] = []
+
+    def __len__(self) -> int:
+        """How many are held."""
+        return len(self._events)
+
+    def put(self, at_ns: int, event: AnyEvent | bytes, rank: int, writer: str, seq: int) -> int:
+        """Put an event in its place, which is given back."""
+        moments = self._moments
+        place = len(moments)
+        if place and at_ns <= moments[-1]:
+            place = self.place_of((at_ns, rank, writer, seq))
+        moments.insert(place, at_ns)
+        self._ranks.insert(place, rank)
+        self._writers.insert(place, sys.intern(writer))
+        self._seqs.insert(place, seq)
+        self._events.insert(place, event)
+        return place
+
+    def place_of(self, key: Key) -> int:
+        """The place of the first event that is not before a key."""
+        moments, at_ns = self._moments, key[0]
+        place = bisect_left(moments, at_ns)
+        while place < len(moments) and moments[place] == at_ns and self.key(place) < key:
+            place += 1
+        return place
+
+    def key(self, place: int) -> Key:
+        """The key of the event at a place."""
+        return (self._moments[place], self._ranks[place], self._writers[place], self._seqs[place])
+
+    @property
+    def last_ns(self) -> int | None:
+        """When the last one happened; None without one."""
+        return self._moments[-1] if self._moments else None
+
+    def holds(self, key: Key, event: AnyEvent) -> bool:
+        """Whether this very event is among them."""
+        place = self.place_of(key)
+        if place == len(self._events):
+            return False
+        held = self._events[place]
+        return (unpacked(held) if isinstance(held, bytes) else held) == event
+
+    def to_fold(self, first: int) -> Iterator[tuple[int, AnyEvent]]:
+        """The events from a place on, with their times; they are packed as they are given."""
+        moments, events = self._moments, self._events
+        for place in range(first, len(events)):
+            event = events[place]
+            if isinstance(event, bytes):
+                event = unpacked(event)
+            else:
+                events[place] = packed(event)
+            yield moments[place], event
+
+    def drop(self, count: int) -> None:
+        """Let go of the first ones."""
+        for column in (self._moments, self._ranks, self._writers, self._seqs, self._events):
+            del column[:count]
+
+    def keys(self) -> list[Key]:
+        """The keys, in order."""
+        return list(map(self.key, range(len(self))))
+
+    def as_bytes(self) -> list[bytes]:
+        """The events, in order."""
+        return [each if isinstance(each, bytes) else packed(each) for each in self._events]
