@@ -4,12 +4,12 @@ Pure formulas, no state. A checkpoint every `interval_s` seconds blocks the trai
 each time, and every failure loses, on average, half an interval plus the upload that had not
 ended when it struck:
 
-    wasted(interval) = train / interval * blocking  +  failures * (interval / 2 + upload)
+    wasted(interval) = train / interval * blocking  +  failures * (interval / 2 + upload + recovery)
 
 The sum is least where both interval-dependent terms are equal, at
-`sqrt(2 * blocking * train / failures)`. Upload time does not move that point: a save is lost
-until it is durable whatever the interval is. It does bound the interval from below where only
-one save may be in flight.
+`sqrt(2 * blocking * train / failures)`. Upload and recovery do not move that point: a failure
+pays for them whatever the interval is. Upload does bound the interval from below where only one
+save may be in flight.
 
 Source: J. W. Young, "A first order approximation to the optimum checkpoint interval" (1974);
 J. T. Daly, "A higher order estimate of the optimum checkpoint interval" (2006) for its limits:
@@ -34,15 +34,18 @@ CONFIDENCE = 0.9
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
     """What a job pays: seconds a save blocks, failures in `train_s` seconds, seconds of upload.
 
+    `recovery_s`: seconds from a failure back to the loop, where they are to be counted as well.
+
     Raises:
         ValueError: a figure is not finite, a duration is not above zero, or the number of
-            failures or the upload is negative.
+            failures, the upload or the recovery is negative.
     """
 
     blocking_s: float
     failures: float
     train_s: float
     upload_s: float = 0.0
+    recovery_s: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse figures that have no meaning."""
@@ -50,6 +53,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
         _require_above_zero("training time", self.train_s)
         _require_not_negative("number of failures", self.failures)
         _require_not_negative("upload time", self.upload_s)
+        _require_not_negative("recovery time", self.recovery_s)
 
     @property
     def mtbf_s(self) -> float | None:
@@ -65,11 +69,12 @@ class Waste(msgspec.Struct, frozen=True, kw_only=True):
     blocking_s: float
     lost_s: float
     train_s: float
+    recovery_s: float = 0.0
 
     @property
     def total_s(self) -> float:
-        """Seconds blocked and seconds trained in vain together."""
-        return self.blocking_s + self.lost_s
+        """Seconds blocked, trained in vain and spent in recovery, together."""
+        return self.blocking_s + self.lost_s + self.recovery_s
 
     @property
     def percent(self) -> float:
@@ -113,6 +118,7 @@ def wasted(costs: Costs, interval_s: float | None = None) -> Waste:
         blocking_s=checkpoints * costs.blocking_s,
         lost_s=costs.failures * (interval_s / 2.0 + costs.upload_s),
         train_s=costs.train_s,
+        recovery_s=costs.failures * costs.recovery_s,
     )
 
 

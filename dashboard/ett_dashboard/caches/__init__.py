@@ -1,0 +1,1 @@
+"""Compile caches of runs: questions, tables, figures and words."""

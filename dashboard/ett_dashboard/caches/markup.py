@@ -1,0 +1,73 @@
+"""Pieces of HTML about caches. Pure: rows to strings, every word of a job inert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from urllib.parse import quote
+
+from ett_core.fleet.caches import VERDICTS
+from ett_dashboard.caches.figures import FIRST, SECOND
+from ett_dashboard.caches.frames import comparison_rows
+from ett_dashboard.caches.rows import CacheRunRow, Comparison
+from ett_dashboard.caches.words import run_name, surprise_sentence, verdict_colour
+from ett_dashboard.failures.markup import job_address, mark
+from ett_dashboard.markup import of_job
+
+NOT_TOLD = "nothing told"
+
+
+def comparison_address(one: str, two: str) -> str:
+    """The address at which two runs are compared, relative to the app.
+
+    >>> comparison_address("a/b~0", "c~1")
+    'caches?one=a%2Fb~0&two=c~1'
+    """
+    return f"caches?one={quote(one, safe='')}&two={quote(two, safe='')}"
+
+
+def verdicts() -> str:
+    """The colours of the verdicts, each with its meaning on hover."""
+    hues = "".join(
+        f'<span title="{escape(meaning)}"><i style="background:{verdict_colour(kind)}"></i>{kind}</span>'
+        for kind, meaning in VERDICTS.items()
+    )
+    return f'<div class="ett-hues">{hues}</div>'
+
+
+def surprises(runs: Sequence[CacheRunRow]) -> str:
+    """Runs that were expected to be warm and were not, one card each, with the way to what differs."""
+    return f'<div class="ett-alarms">{"".join(map(_surprise, runs))}</div>'
+
+
+def _surprise(run: CacheRunRow) -> str:
+    chip = mark(run.verdict, verdict_colour(run.verdict))
+    words = f"<b>{of_job(run_name(run), 70)}</b><span>{of_job(surprise_sentence(run), 260)}</span>"
+    if not run.alike:
+        return f'<div class="ett-alarm">{chip}{words}</div>'
+    address = escape(comparison_address(run.alike, run.id))
+    return f'<a class="ett-alarm" href="{address}" target="_self">{chip}{words}<i>compare</i></a>'
+
+
+def reasons(found: Comparison) -> str:
+    """Why the colder run was cold, the likeliest first."""
+    rows = "".join(f"<li>{of_job(reason, 400)}</li>" for reason in found.reasons)
+    return f'<ol class="ett-reasons">{rows}</ol>'
+
+
+def comparison_table(found: Comparison) -> str:
+    """Two runs row by row; what is not the same stands out."""
+    head = "".join(
+        f'<th><i style="background:{colour}"></i><a href="{escape(job_address(run.job_id))}" target="_self">'
+        f"{of_job(run_name(run), 60)}</a></th>"
+        for run, colour in ((found.one, FIRST), (found.two, SECOND))
+    )
+    rows = "".join(
+        f'<tr class="{"" if first == second else "ett-differs"}"><td>{of_job(what, 60)}</td>'
+        f"<td>{of_job(first or NOT_TOLD, 90)}</td><td>{of_job(second or NOT_TOLD, 90)}</td></tr>"
+        for what, first, second in comparison_rows(found)
+    )
+    return (
+        f'<table class="ett-partition ett-pair"><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )

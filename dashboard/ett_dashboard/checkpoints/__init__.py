@@ -1,0 +1,1 @@
+"""Checkpoint intervals: questions, tables, figures and words."""

@@ -1,0 +1,67 @@
+"""Checkpoint intervals in words. Pure."""
+
+from __future__ import annotations
+
+from ett_core.intervals import cautions
+from ett_dashboard.checkpoints.curve import Supposed
+from ett_dashboard.checkpoints.rows import IntervalRow
+from ett_dashboard.words import Sentence, accelerator_hours, duration, many, percent
+
+NEAR = 0.1
+"""An interval that wastes less than this share more than the best is as good as the best."""
+FEW_FAILURES = 3
+
+
+def advice(supposed: Supposed) -> Sentence:
+    """What the figures say about the interval in use, and what to do."""
+    best, used = supposed.best, supposed.used
+    if best is None:
+        return Sentence(
+            "nothing fails by these figures, so no save pays for itself", cautions(supposed.costs)[0]
+        )
+    save = f"save every {duration(best.interval_s)}"
+    if used is None:
+        return Sentence(f"{save}: that wastes {percent(best.percent)} of the training time", _doubt(supposed))
+    if used.total_s - best.total_s <= NEAR * best.total_s:
+        how = f"every {duration(used.interval_s)} wastes {percent(used.percent)}, next to the least possible"
+        return Sentence(how, f"Leave it. {_doubt(supposed)}".strip())
+    direction = "too seldom" if (used.interval_s or 0.0) > (best.interval_s or 0.0) else "too often"
+    how = (
+        f"it saves {direction}: every {duration(used.interval_s)} wastes {percent(used.percent)}, "
+        f"every {duration(best.interval_s)} would waste {percent(best.percent)}"
+    )
+    return Sentence(how, f"{save[:1].upper()}{save[1:]}. {_doubt(supposed)}".strip())
+
+
+def _doubt(supposed: Supposed) -> str:
+    """Where the figures should not be trusted too far."""
+    found = cautions(supposed.costs)
+    if found:
+        return " ".join(found)
+    if supposed.seen is not None and supposed.seen[0] < FEW_FAILURES:
+        return f"It rests on {many(supposed.seen[0], 'failure')} only: look at the shaded range."
+    return ""
+
+
+def fleet_sentence(jobs: list[IntervalRow]) -> Sentence:
+    """What is to be said of the intervals of many jobs."""
+    if not jobs:
+        return Sentence("no job has saved a checkpoint so far")
+    far = [job for job in jobs if is_far(job)]
+    if not far:
+        return Sentence(f"{many(len(jobs), 'job')}: all save about as often as they should")
+    saved = accelerator_hours(sum(job.excess_accelerator_s for job in far))
+    return Sentence(
+        f"{many(len(far), 'job')} of {len(jobs):,} could save {saved} by other intervals",
+        "The dearest comes first; choose a row to see its curve.",
+    )
+
+
+def is_far(job: IntervalRow) -> bool:
+    """Whether another interval would have wasted clearly less, beyond what few failures leave in doubt."""
+    if job.best_s is None or job.best_percent is None:
+        return False
+    outside = job.interval_s < job.shortest_s or (
+        job.longest_s is not None and job.interval_s > job.longest_s
+    )
+    return outside and job.wasted_percent > (1 + NEAR) * job.best_percent

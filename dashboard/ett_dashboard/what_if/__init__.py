@@ -1,0 +1,1 @@
+"""What-if: questions, tables, figures and words."""
