@@ -12,7 +12,7 @@ import msgspec
 
 from ett_core.components import TRAINING
 from ett_grafana.config import Config
-from ett_grafana.queries.parts import effective_share
+from ett_grafana.queries.parts import effective_share, grown
 
 TROUBLE = ("lost", "stalled", "recovering", "unobserved")
 """States of running jobs that somebody should look at."""
@@ -106,7 +106,7 @@ def _by_model() -> Sequence[Recorded]:
         return f"sum by ({', '.join((*labels, *more))}) ({of_job(expr, *labels)})"
 
     def hour(name: str) -> str:
-        return f"increase({name}[1h])"
+        return grown(name, "1h")
 
     return (
         Recorded(

@@ -25,7 +25,7 @@ from ett_grafana.model import (
     higher_is_better,
     lower_is_better,
 )
-from ett_grafana.queries import caches, hardware
+from ett_grafana.queries import caches, checkpoints, hardware
 from ett_grafana.queries import job as queries
 
 LINKS = common.job_links(common.OF_SERIES)[:1]
@@ -232,7 +232,7 @@ def _costs(config: Config) -> tuple[Panel, ...]:
         Bars(
             title="Mean blocking of a checkpoint",
             description=help_of("ett_job_checkpoint_blocking_seconds"),
-            queries=(Query(queries.BLOCKING, BY_JOB, instant=True),),
+            queries=(Query(checkpoints.JOB_BLOCKING, BY_JOB, instant=True),),
             unit="s",
             width=6,
             no_value="no checkpoint in this time",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ett_core.components import COMPONENTS, area_of
-from ett_grafana.queries.parts import JOB, MODEL, RANGE, any_of
+from ett_grafana.queries.parts import JOB, MODEL, any_of, grown_in_range, latest
 
 _REQUESTS = "ett:compile_cache_requests:increase1h"
 _OF_JOB = "ett_job_compile_cache_requests_total"
@@ -26,14 +26,13 @@ SAVED = f"sum (ett:compile_cache_saved_seconds:increase1h{{{MODEL}}})"
 COMPILING = f"sum (ett:compile_seconds:increase1h{{{MODEL}}})"
 JOB_HIT_RATE = _hit_rate(
     " by (job_id, cache)",
-    f'increase({_OF_JOB}{{{JOB}, result="hit"}}[{RANGE}])',
-    f'increase({_OF_JOB}{{{JOB}, result=~"hit|miss"}}[{RANGE}])',
+    grown_in_range(f'{_OF_JOB}{{{JOB}, result="hit"}}'),
+    grown_in_range(f'{_OF_JOB}{{{JOB}, result=~"hit|miss"}}'),
 )
-JOB_SECONDS = f"sum by (job_id, stage) (increase(ett_job_compile_seconds_total{{{JOB}}}[{RANGE}]))"
-JOB_REQUESTS = f"sum by (job_id, cache, result) (increase({_OF_JOB}{{{JOB}}}[{RANGE}]))"
-JOB_SAVED = f"increase(ett_job_compile_cache_saved_seconds_total{{{JOB}}}[{RANGE}])"
-JOB_REMOTE = f"increase(ett_job_compile_remote_requests_total{{{JOB}}}[{RANGE}])"
+JOB_SECONDS = f"sum by (job_id, stage) ({grown_in_range(f'ett_job_compile_seconds_total{{{JOB}}}')})"
+JOB_REQUESTS = f"sum by (job_id, cache, result) ({grown_in_range(f'{_OF_JOB}{{{JOB}}}')})"
+JOB_SAVED = grown_in_range(f"ett_job_compile_cache_saved_seconds_total{{{JOB}}}")
+JOB_REMOTE = grown_in_range(f"ett_job_compile_remote_requests_total{{{JOB}}}")
 _COMPILING = any_of(tuple(c for c in COMPONENTS if area_of(c) == "PT2 compilation"))
-JOB_COMPILE_TIME = (
-    f'sum by (job_id, component) (ett_job_component_seconds{{{JOB}, component=~"{_COMPILING}"}})'
-)
+_COMPILE_TIME = latest(f'ett_job_component_seconds{{{JOB}, component=~"{_COMPILING}"}}')
+JOB_COMPILE_TIME = f"sum by (job_id, component) ({_COMPILE_TIME})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ett_grafana.queries.parts import CLUSTER, JOB, MODEL, RANGE
+from ett_grafana.queries.parts import CLUSTER, JOB, MODEL, RANGE, grown_in_range, latest
 
 _BLOCKING = "ett:checkpoint_blocking_seconds:increase1h"
 _COUNT = "ett:checkpoints:increase1h"
@@ -20,18 +20,17 @@ BLOCKED_SHARE = (
 LOST_SHARE = BLOCKED_SHARE.replace("checkpoint_blocking", "unsaved_training")
 AGE = f"time() - ett_job_checkpoint_last_durable_timestamp_seconds{{{JOB}}}"
 UNSAVED = f"ett_job_unsaved_exposure_seconds{{{JOB}}}"
-BYTES = f"ett_job_checkpoint_bytes{{{JOB}}}"
+BYTES = latest(f"ett_job_checkpoint_bytes{{{JOB}}}")
 JOB_BLOCKING = (
-    f"increase(ett_job_checkpoint_blocking_seconds_sum{{{JOB}}}[{RANGE}])"
-    f" / (increase(ett_job_checkpoint_blocking_seconds_count{{{JOB}}}[{RANGE}]) > 0)"
+    f"{grown_in_range(f'ett_job_checkpoint_blocking_seconds_sum{{{JOB}}}')}"
+    f" / ({grown_in_range(f'ett_job_checkpoint_blocking_seconds_count{{{JOB}}}')} > 0)"
 )
-JOB_COUNT = f"increase(ett_job_checkpoint_blocking_seconds_count{{{JOB}}}[{RANGE}])"
-JOB_FAILED = f"increase(ett_job_checkpoint_failures_total{{{JOB}}}[{RANGE}])"
+JOB_COUNT = grown_in_range(f"ett_job_checkpoint_blocking_seconds_count{{{JOB}}}")
+JOB_FAILED = grown_in_range(f"ett_job_checkpoint_failures_total{{{JOB}}}")
 INTERVAL = f"ett_job_checkpoint_interval_seconds{{{JOB}}}"
-INTERVAL_OFF = (
-    f'ett_job_checkpoint_interval_seconds{{{JOB}, kind="actual"}}'
-    f' / on (job_id) ett_job_checkpoint_interval_seconds{{{JOB}, kind="optimal"}}'
-)
+_ACTUAL = latest(f'ett_job_checkpoint_interval_seconds{{{JOB}, kind="actual"}}')
+_OPTIMAL = latest(f'ett_job_checkpoint_interval_seconds{{{JOB}, kind="optimal"}}')
+INTERVAL_OFF = f"{_ACTUAL} / on (job_id) {_OPTIMAL}"
 
 
 def quantile(share: float) -> str:

@@ -50,6 +50,30 @@ def group_share(series: str, selector: str, group: str) -> str:
     return f"(sum ({_of(series, selector, of_group(group))}) or 0 * {total}) / {total}"
 
 
+def latest(series: str) -> str:
+    """The last value of each series in the time range, of jobs that have ended since, too."""
+    return f"last_over_time({series}[{RANGE}])"
+
+
+def grown(counter: str, window: str = RANGE, now: str = "") -> str:
+    """By how much a counter of jobs grew in a window, exactly, what a new series begins with included.
+
+    `now` is its value at the end, where that is not the counter itself. A job's counters are computed anew
+    from all that was stored of it, so they never start again at 0, not even with the exporter; and much of
+    what a job counts (compiling, above all) is there at its first scrape, which `increase` would not see.
+
+    >>> grown("c", "1h")
+    '(c - c offset 1h or c)'
+    """
+    now = now or counter
+    return f"({now} - {counter} offset {window} or {now})"
+
+
+def grown_in_range(counter: str) -> str:
+    """By how much a counter of jobs grew in the time range, of jobs that have ended since, too."""
+    return grown(counter, now=latest(counter))
+
+
 def _of(series: str, *selectors: str) -> str:
     chosen = ", ".join(part for part in selectors if part)
     return f"{series}{{{chosen}}}" if chosen else series
