@@ -6,14 +6,15 @@ weighs each second by the accelerators of its job; queueing after a failure weig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ett_core.accounting.account import seconds
 from ett_core.components import COMPONENTS, TRAINING
+from ett_core.failures.classes import CLASSES, NOT_A_FAILURE
 from ett_core.growing import Histogram
 from ett_exporter.fleet_sums import Sums, held_ns
 from ett_exporter.job_series import clip, ratio
-from ett_exporter.ledger import Ledger
+from ett_exporter.ledger import CauseKey, Ledger
 from ett_exporter.live import WINDOWS_S
 from ett_exporter.text import Sample, Samples, histogram
 
@@ -71,12 +72,20 @@ def _final(ledger: Ledger) -> Samples:
 
 
 def _failures(ledger: Ledger) -> Samples:
-    lost = ledger.lost.counted
-    for cause, count in sorted(ledger.failures.counted.items()):
-        yield Sample("ett_fleet_failures_total", cause, count)
+    """Every class counts from 0 on: `increase` does not see what a series begins with."""
+    lost, counted = ledger.lost.counted, ledger.failures.counted
+    for cause in sorted(counted.keys() | set(_possible(ledger.clusters))):
+        yield Sample("ett_fleet_failures_total", cause, counted.get(cause, 0))
         yield Sample("ett_fleet_lost_accelerator_seconds_total", cause, seconds(lost.get(cause, 0)))
     for place, count in sorted(ledger.nodes.counted.items()):
         yield Sample("ett_node_failures_total", place, count)
+
+
+def _possible(clusters: Iterable[str]) -> Iterator[CauseKey]:
+    for cluster in clusters:
+        for each in CLASSES.values():
+            if each.name != NOT_A_FAILURE:
+                yield CauseKey(each.name, each.domain, cluster)
 
 
 def _histograms(family: str, histograms: Mapping[str, Histogram]) -> Samples:

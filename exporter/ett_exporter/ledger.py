@@ -83,6 +83,8 @@ class Ledger:
         self.to_start: dict[str, Histogram] = {}
         self.to_recover: dict[str, Histogram] = {}
         self.blocking: dict[str, Histogram] = {}
+        self.clusters: set[str] = set()
+        """Clusters of which a job was ever put in: what they count begins at 0 from then on."""
 
     def put(self, view: JobView, *, is_old: bool = False) -> None:
         """Let a job contribute what its view says; of a job that `is_old`, the first one counts nothing."""
@@ -90,6 +92,7 @@ class Ledger:
         before = self._of_job.get(job_id)
         if before is not None and before.view is view:
             return
+        self._meet(cluster_of(view))
         now = self._of_job[job_id] = contribution(view, before)
         self.windows.change(part_of(before.view) if before else None, part_of(view))
         if before is None and is_old:
@@ -100,6 +103,14 @@ class Ledger:
         self.nodes.change(before.nodes if before else {}, now.nodes)
         self._observe(before, now)
 
+    def _meet(self, cluster: str) -> None:
+        """Let the histograms of a cluster be there, empty, before anything is observed."""
+        if cluster not in self.clusters:
+            self.clusters.add(cluster)
+            self.to_start[cluster] = Histogram(START_BOUNDS_S)
+            self.to_recover[cluster] = Histogram(START_BOUNDS_S)
+            self.blocking[cluster] = Histogram(BLOCKING_BOUNDS_S)
+
     def drop(self, job_id: str) -> None:
         """Let go of a job; what it counted stays counted."""
         gone = self._of_job.pop(job_id, None)
@@ -109,15 +120,15 @@ class Ledger:
     def _observe(self, before: Contribution | None, now: Contribution) -> None:
         account, cluster = now.view.account, cluster_of(now.view)
         if now.started and not (before and before.started) and account.tts_s is not None:
-            _histogram(self.to_start, cluster, START_BOUNDS_S).observe(account.tts_s)
+            self.to_start[cluster].observe(account.tts_s)
         fresh = now.recovered - (before.recovered if before else frozenset())
         for failure in account.failures if fresh else ():
             if failure.attempt in fresh and failure.ttr_s is not None:
-                _histogram(self.to_recover, cluster, START_BOUNDS_S).observe(failure.ttr_s)
+                self.to_recover[cluster].observe(failure.ttr_s)
         known: Distribution | None = before.view.details.checkpoint_blocking if before else None
         blocking = now.view.details.checkpoint_blocking
         if known is not blocking and any(blocking.counts):
-            _histogram(self.blocking, cluster, BLOCKING_BOUNDS_S).add(known, blocking)
+            self.blocking[cluster].add(known, blocking)
 
 
 def contribution(view: JobView, before: Contribution | None = None) -> Contribution:
@@ -162,10 +173,3 @@ def _causes(
             if node:
                 nodes[NodeKey(clip(node), why.failure_class)] += 1
     return failures, lost, nodes
-
-
-def _histogram(of_clusters: dict[str, Histogram], cluster: str, bounds: tuple[float, ...]) -> Histogram:
-    found = of_clusters.get(cluster)
-    if found is None:
-        found = of_clusters[cluster] = Histogram(bounds)
-    return found

@@ -12,6 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from ett_core.events import AttemptStart, Cache, CheckpointDurable, Compile, Failure, FirstBatch
+from ett_core.failures.classes import CLASSES, NOT_A_FAILURE
 from ett_core.metrics import FAMILIES, series_names
 from ett_exporter.exposition import Exposition
 from ett_exporter.job_series import job_samples
@@ -146,6 +147,22 @@ def test_a_failure_is_counted_once_it_has_settled(service, story):
         return sum(value for key, value in found.items() if key[0] == "ett_job_failures_total")
 
     assert [counted(told.begin + 81 + after_s) for after_s in (10, 119, 121)] == [0, 0, 1]
+
+
+def test_what_a_cluster_counts_begins_at_nothing(service, story):
+    """Counters stand at 0 before the first failure, start or save, so that `increase` sees it."""
+    told = story("a")
+    told.events = [event for event in told.events if event.time <= told.begin + 1]
+    opened = service(now=told.begin + 5)
+    for body in told.bodies().values():
+        opened.ingest(body)
+    found = values(text_of(opened))
+    classes = {name for name in CLASSES if name != NOT_A_FAILURE}
+    for family in ("ett_fleet_failures_total", "ett_fleet_lost_accelerator_seconds_total"):
+        of_class = {dict(key[1:])["failure_class"]: v for key, v in found.items() if key[0] == family}
+        assert of_class == dict.fromkeys(classes, 0.0)
+    for family in ("time_to_start", "time_to_recover", "checkpoint_blocking"):
+        assert found[f"ett_fleet_{family}_seconds_count", ("cluster", "c1")] == 0
 
 
 def test_a_job_has_at_most_fifty_series(service, story):
