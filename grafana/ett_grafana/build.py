@@ -9,6 +9,7 @@ from ett_grafana.board import text_of
 from ett_grafana.boards import caches, checkpoints, exporter, failures, fleet, job
 from ett_grafana.config import Config
 from ett_grafana.model import Board
+from ett_grafana.provisioning import provisioning_files
 from ett_grafana.rules import rule_files
 
 
@@ -20,7 +21,8 @@ def boards(config: Config) -> tuple[Board, ...]:
 
 def generated(config: Config) -> Mapping[str, str]:
     """Text by path within the directory that is written to."""
-    return {**{f"boards/{board.name}.json": text_of(board) for board in boards(config)}, **rule_files(config)}
+    texts = {f"boards/{board.name}.json": text_of(board) for board in boards(config)}
+    return {**texts, **rule_files(config), **provisioning_files(config, tuple(texts))}
 
 
 def write(files: Mapping[str, str], directory: Path) -> None:
@@ -38,7 +40,8 @@ def write(files: Mapping[str, str], directory: Path) -> None:
 def differing(files: Mapping[str, str], directory: Path) -> list[str]:
     """Paths that are missing or hold something else, and those beside them that nobody writes."""
     folders = {Path(name).parent for name in files}
-    there = {path.relative_to(directory) for folder in folders for path in (directory / folder).glob("*")}
+    beside = (path for folder in folders for path in (directory / folder).glob("*") if path.is_file())
+    there = {path.relative_to(directory) for path in beside}
     extra = there - {Path(name) for name in files}
     changed = [name for name, text in files.items() if _read(directory / name) != text]
     return sorted([*changed, *map(str, extra)])

@@ -55,7 +55,7 @@ class Config:
     """A site.
 
     Raises:
-        ValueError: the address of the app is no http(s) address; the message names the option.
+        ValueError: an address is no http(s) address; the message names the option.
     """
 
     app_url: str = "http://127.0.0.1:8501"
@@ -68,6 +68,10 @@ class Config:
     """The trailing window that fleet figures show first: `1h`, `24h` or `7d`."""
     history: str = "7d"
     """How far back a model's own history reaches."""
+    prometheus_url: str = "http://prometheus:9090"
+    """Where Grafana reaches Prometheus, for provisioned data sources."""
+    alertmanager_url: str = "http://alertmanager:9093"
+    """Where Grafana reaches Alertmanager."""
     runbooks_url: str = "docs/runbooks.md"
     """Where the page of runbooks is reached; alerts link to its sections."""
     jobs_listed: int = 20
@@ -76,7 +80,9 @@ class Config:
     """When something is bad."""
 
     def __post_init__(self) -> None:
-        """Refuse an address of the app that cannot be linked to."""
-        address = urlsplit(self.app_url)
-        if address.scheme not in ("http", "https") or not address.netloc:
-            raise ValueError(f"--app-url {self.app_url!r} does not look like http://HOST:PORT")
+        """Refuse addresses that cannot be linked to."""
+        for name in ("app_url", "prometheus_url", "alertmanager_url"):
+            address = urlsplit(getattr(self, name))
+            if address.scheme not in ("http", "https") or not address.netloc:
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} {getattr(self, name)!r} does not look like http://HOST:PORT")

@@ -15,6 +15,7 @@ from ett_grafana.config import Config
 from ett_grafana.recording import Recorded, recorded
 
 RECORDED_FILE, ALERTS_FILE = "rules/ett-recorded.yaml", "rules/ett-alerts.yaml"
+JOBS_GROUP, FLEET_GROUP = "ett-jobs", "ett-fleet"
 INTERVAL = "30s"
 _WRITTEN = "# Written by `ett grafana build`; what is edited here is lost.\n"
 
@@ -31,20 +32,19 @@ def all_recorded(config: Config) -> Sequence[Recorded]:
 
 def rule_files(config: Config) -> Mapping[str, str]:
     """Text by path within `grafana/`."""
+    return {path: as_yaml({"groups": groups}) for path, groups in rule_groups(config).items()}
+
+
+def rule_groups(config: Config) -> Mapping[str, Sequence[dict[str, Any]]]:
+    """The groups of each file."""
     series = [{"record": each.record, "expr": folded(each.expr)} for each in all_recorded(config)]
-    by_group = {"ett-jobs": job_alerts(config), "ett-fleet": fleet_alerts(config)}
+    by_group = {JOBS_GROUP: job_alerts(config), FLEET_GROUP: fleet_alerts(config)}
     groups = [_group(name, (_rule(each, config) for each in own)) for name, own in by_group.items()]
-    return {
-        RECORDED_FILE: as_yaml({"groups": [_group("ett-recorded", series)]}),
-        ALERTS_FILE: as_yaml({"groups": groups}),
-    }
+    return {RECORDED_FILE: [_group("ett-recorded", series)], ALERTS_FILE: groups}
 
 
-def _group(name: str, rules: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"name": name, "interval": INTERVAL, "rules": list(rules)}
-
-
-def _rule(alert: Alert, config: Config) -> dict[str, Any]:
+def annotations_of(alert: Alert, config: Config) -> dict[str, str]:
+    """What an alert says, with where to go."""
     annotations = {
         "summary": alert.summary,
         "description": alert.description,
@@ -52,8 +52,21 @@ def _rule(alert: Alert, config: Config) -> dict[str, Any]:
     }
     if alert.page:
         annotations["app_url"] = f"{config.app_url.rstrip('/')}/{alert.page.lstrip('/')}"
-    rule = {"alert": alert.name, "expr": folded(alert.expr), "for": alert.after}
-    return {**rule, "labels": {"severity": alert.severity}, "annotations": annotations}
+    return annotations
+
+
+def _group(name: str, rules: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"name": name, "interval": INTERVAL, "rules": list(rules)}
+
+
+def _rule(alert: Alert, config: Config) -> dict[str, Any]:
+    return {
+        "alert": alert.name,
+        "expr": folded(alert.expr),
+        "for": alert.after,
+        "labels": {"severity": alert.severity},
+        "annotations": annotations_of(alert, config),
+    }
 
 
 def folded(expr: str) -> str:

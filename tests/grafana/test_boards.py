@@ -72,7 +72,7 @@ def test_the_files_are_what_would_be_made():
 def test_a_board_that_was_edited_is_noticed(tmp_path):
     """A changed, a missing and a foreign file are each named."""
     for name, text in generated(Config()).items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "boards/job.json").write_text("{}")
     (tmp_path / "boards/fleet.json").unlink()

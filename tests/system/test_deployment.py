@@ -1,4 +1,4 @@
-"""The files for systemd, compose, Kubernetes and Prometheus: what they say of the exporter is true."""
+"""The files for systemd, compose, Kubernetes, Prometheus, Alertmanager and Grafana: what they say is true."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ import yaml
 from ett_cli.commands.exporter import add_arguments
 from ett_exporter.endpoints import ENDPOINTS
 from ett_exporter.owners import Shard
+from ett_grafana.config import Config
+from ett_grafana.provisioning import DATASOURCES_FILE, PROVIDER_FILE, datasources
+from ett_grafana.rules import alerts
 
 DEPLOY = Path(__file__).parents[2] / "examples" / "deploy"
+GRAFANA = Path(__file__).parents[2] / "grafana"
 OPEN_PATHS = {endpoint.path for endpoint in ENDPOINTS if not endpoint.scope}
 
 
@@ -88,9 +92,9 @@ def test_services_and_monitors_find_the_pods():
     assert parts["StatefulSet"]["spec"]["selector"]["matchLabels"] == labels
     assert parts["Service"]["spec"]["selector"] == labels
     assert parts["StatefulSet"]["spec"]["serviceName"] == parts["Service"]["metadata"]["name"]
-    assert (
-        parts["ServiceMonitor"]["spec"]["selector"]["matchLabels"] == parts["Service"]["metadata"]["labels"]
-    )
+    monitor, of_service = parts["ServiceMonitor"]["spec"], parts["Service"]["metadata"]["labels"]
+    assert monitor["selector"]["matchLabels"].items() <= of_service.items()
+    assert of_service[monitor["jobLabel"]] == Config().scrape_job
     ports = {port["name"] for port in parts["Service"]["spec"]["ports"]}
     assert {each["port"] for each in parts["ServiceMonitor"]["spec"]["endpoints"]} <= ports
 
@@ -103,11 +107,93 @@ def test_prometheus_takes_its_configuration(tmp_path):
     config = tmp_path / "prometheus.yaml"
     text = (DEPLOY / "prometheus.yaml").read_text()
     assert "/run/secrets/prometheus" in text
-    config.write_text(text.replace("/run/secrets/prometheus", str(token)))
+    text = text.replace("/run/secrets/prometheus", str(token))
+    config.write_text(text.replace("/etc/prometheus/rules", str(GRAFANA / "rules")))
     done = subprocess.run(
         ["promtool", "check", "config", str(config)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    assert f"{len(list((GRAFANA / 'rules').glob('*.yaml')))} rule files found" in done.stdout
+
+
+def test_prometheus_scrapes_the_job_that_rules_and_boards_name():
+    """`up{job="ettwatch"}` is what the alert on a dead exporter asks for."""
+    (job,) = yaml.safe_load((DEPLOY / "prometheus.yaml").read_text())["scrape_configs"]
+    assert job["job_name"] == Config().scrape_job
+
+
+def services():
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+
+
+def test_everything_that_compose_mounts_is_there():
+    """Files and folders of the checkout that services read, their named volumes and secrets."""
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    for service in compose["services"].values():
+        for source, *_ in (volume.split(":") for volume in service.get("volumes", ())):
+            assert (DEPLOY / source).exists() if source.startswith(".") else source in compose["volumes"]
+        assert set(service.get("secrets", ())) <= compose["secrets"].keys()
+        assert set(service.get("depends_on", ())) <= compose["services"].keys()
+
+
+def test_services_of_compose_find_each_other():
+    """Addresses in the files of Prometheus and Grafana are names and ports of services."""
+    prometheus = yaml.safe_load((DEPLOY / "prometheus.yaml").read_text())
+    named = [prometheus["scrape_configs"][0], *prometheus["alerting"]["alertmanagers"]]
+    targets = [target for each in named for target in each["static_configs"][0]["targets"]]
+    targets += [each["url"].removeprefix("http://") for each in datasources(Config())]
+    ports = {"exporter": "9410", "prometheus": "9090", "alertmanager": "9093"}
+    assert ports.keys() <= services().keys()
+    assert sorted(targets) == sorted(
+        [*(f"{name}:{port}" for name, port in ports.items()), "alertmanager:9093"]
+    )
+
+
+def test_grafana_in_compose_starts_with_everything():
+    """Data sources, the provider of boards and the boards lie where Grafana and the provider look."""
+    grafana = services()["grafana"]
+    mounts = {place: source for source, place, *_ in (volume.split(":") for volume in grafana["volumes"])}
+    (provider,) = yaml.safe_load((GRAFANA / PROVIDER_FILE).read_text())["providers"]
+    boards = provider["options"]["path"]
+    assert (DEPLOY / mounts[boards]).resolve() == GRAFANA / "boards"
+    for file in (PROVIDER_FILE, DATASOURCES_FILE):
+        place = f"/etc/grafana/{Path(file).parent}"
+        assert (DEPLOY / mounts[place]).resolve() == (GRAFANA / file).parent
+    home = grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert (GRAFANA / "boards" / Path(home).relative_to(boards)).is_file()
+
+
+@pytest.mark.service("amtool")
+@pytest.mark.parametrize(
+    ("labels", "receiver"),
+    [
+        ("alertname=EttJobStalled severity=critical team=ads job_id=a", "ads"),
+        ("alertname=EttCheckpointFailing severity=critical team=feed job_id=a", "feed"),
+        ("alertname=EttStartSlow severity=warning team=ads job_id=a", "ads"),
+        ("alertname=EttJobLost severity=critical team=unknown job_id=a", "platform"),
+        ("alertname=EttJobLost severity=critical job_id=a", "platform"),
+        ("alertname=EttSuspectNode severity=warning node=n1", "platform"),
+        ("alertname=EttExporterDown severity=critical", "platform"),
+        ("alertname=EttCheckpointIntervalFarFromOptimal severity=info team=ads", "weekly"),
+    ],
+)
+def test_alerts_go_to_the_team_of_the_job_or_to_the_platform(labels, receiver):
+    """Amtool, asked for the route of the labels that our alerts carry."""
+    command = ["amtool", "config", "routes", "test", f"--config.file={DEPLOY / 'alertmanager.yaml'}"]
+    done = subprocess.run([*command, *labels.split()], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == receiver
+
+
+@pytest.mark.service("amtool")
+def test_alertmanager_takes_its_configuration_and_names_alerts_that_exist():
+    """Amtool finds nothing wrong; every alert that a route or an inhibition names is one of ours."""
+    config = DEPLOY / "alertmanager.yaml"
+    done = subprocess.run(
+        ["amtool", "check-config", str(config)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    named = set(re.findall(r"Ett\w+", config.read_text()))
+    assert named <= {alert.name for alert in alerts(Config())}
 
 
 def test_systemd_takes_the_unit(tmp_path):

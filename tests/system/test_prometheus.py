@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
+from exporters import running as exporter_running
+from processes import free_address, running
 
 from ett_core.events import AttemptStart, FirstBatch, Progress, encode
-
-ETT = str(Path(sys.executable).with_name("ett"))
 
 
 def eventually(condition: Callable[[], Any], within_s: float = 40.0) -> Any:
@@ -29,21 +26,10 @@ def eventually(condition: Callable[[], Any], within_s: float = 40.0) -> Any:
     return found
 
 
-def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command, text=True, **options)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
 @pytest.fixture
 def exporter_url(tmp_path: Path) -> Iterator[str]:
-    words = ["--port", "0", "--database", str(tmp_path / "ett.sqlite")]
-    for process in running([ETT, "exporter", *words], stdout=subprocess.PIPE):
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[3]
+    with exporter_running("--database", str(tmp_path / "ett.sqlite")) as exporter:
+        yield exporter.url
 
 
 @pytest.fixture
@@ -51,8 +37,7 @@ def prometheus_url(tmp_path: Path, exporter_url: str) -> Iterator[str]:
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("prometheus is not installed")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = free_address()
     target = exporter_url.removeprefix("http://")
     config = tmp_path / "prometheus.yml"
     config.write_text(
@@ -61,7 +46,8 @@ def prometheus_url(tmp_path: Path, exporter_url: str) -> Iterator[str]:
     )
     words = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}"]
     words += [f"--web.listen-address={address}", "--log.level=error"]
-    yield from (f"http://{address}" for _ in running([program, *words]))
+    with running([program, *words]):
+        yield f"http://{address}"
 
 
 def lines(job_id: str, now: float) -> bytes:

@@ -6,6 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
+SITE = (
+    ("app_url", "http://127.0.0.1:8501", "where those who look at the boards reach the app"),
+    ("scrape_job", "ettwatch", "job_name under which Prometheus scrapes the exporters"),
+    ("runbooks_url", "docs/runbooks.md", "where the page of runbooks is reached, for alerts"),
+    ("prometheus_url", "http://prometheus:9090", "where Grafana reaches Prometheus"),
+    ("alertmanager_url", "http://alertmanager:9093", "where Grafana reaches Alertmanager"),
+)
+"""Settings of a site: field of `Config`, default, words."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
@@ -22,24 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="DIR",
             help="where the files are (default: %(default)s)",
         )
-        own.add_argument(
-            "--app-url",
-            default="http://127.0.0.1:8501",
-            metavar="URL",
-            help="where those who look at the boards reach the app (default: %(default)s)",
-        )
-        own.add_argument(
-            "--scrape-job",
-            default="ettwatch",
-            metavar="NAME",
-            help="job_name under which Prometheus scrapes the exporters (default: %(default)s)",
-        )
-        own.add_argument(
-            "--runbooks-url",
-            default="docs/runbooks.md",
-            metavar="URL",
-            help="where the page of runbooks is reached, for alerts (default: %(default)s)",
-        )
+        for field, default, words in SITE:
+            own.add_argument(
+                f"--{field.replace('_', '-')}",
+                default=default,
+                metavar="NAME" if field == "scrape_job" else "URL",
+                help=f"{words} (default: %(default)s)",
+            )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,11 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_grafana.config import Config
 
     try:
-        config = Config(
-            app_url=arguments.app_url,
-            scrape_job=arguments.scrape_job,
-            runbooks_url=arguments.runbooks_url,
-        )
+        config = Config(**{name: getattr(arguments, name) for name, _, _ in SITE})
     except ValueError as error:
         return _complain(str(error), 2)
     files = generated(config)

@@ -1,0 +1,142 @@
+"""One alert goes the whole way: a job falls silent, a webhook is told, and told again when it is over.
+
+Exporter, Prometheus and Alertmanager are real and run the rules and the routes of the checkout;
+only their waiting times are cut, so that nobody waits for minutes.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import queue
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from exporters import running as exporter_running
+from processes import free_address, running
+
+from ett_core.events import AttemptStart, FirstBatch, JobEnd, Progress, encode
+
+ROOT = Path(__file__).parents[2]
+WITHIN_S = 60.0
+SILENT_S = 1800.0
+
+
+class Told(http.server.BaseHTTPRequestHandler):
+    """Puts what Alertmanager posts on the queue of its server, with the path that it was posted to."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.notes.put((self.path, body))  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def hooks() -> Iterator[tuple[str, queue.Queue[tuple[str, dict[str, Any]]]]]:
+    """The address of a receiver, and what it was told."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Told)
+    server.notes = queue.Queue()  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", server.notes  # type: ignore[attr-defined]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def hurried(text: str) -> str:
+    """Rules and routes that wait for a second where they wait for longer."""
+    return re.sub(
+        r"^( *(?:for|interval|group_wait|group_interval): ).*$", r"\g<1>1s", text, flags=re.MULTILINE
+    )
+
+
+def prometheus_command(directory: Path, scraped: str, alertmanager: str, address: str) -> list[str]:
+    rules = directory / "rules"
+    rules.mkdir()
+    for path in (ROOT / "grafana" / "rules").glob("*.yaml"):
+        (rules / path.name).write_text(hurried(path.read_text()))
+    config = yaml.safe_load((ROOT / "examples" / "deploy" / "prometheus.yaml").read_text())
+    (job,) = config["scrape_configs"]
+    del job["authorization"]
+    job |= {"scrape_interval": "1s", "scrape_timeout": "1s", "static_configs": [{"targets": [scraped]}]}
+    config |= {"rule_files": [f"{rules}/*.yaml"], "global": {"evaluation_interval": "1s"}}
+    config["alerting"]["alertmanagers"][0]["static_configs"] = [{"targets": [alertmanager]}]
+    path = directory / "prometheus.yaml"
+    path.write_text(yaml.safe_dump(config))
+    storage = f"--storage.tsdb.path={directory / 'tsdb'}"
+    return ["prometheus", f"--config.file={path}", storage, f"--web.listen-address={address}"]
+
+
+def alertmanager_command(directory: Path, hooks_url: str, address: str) -> list[str]:
+    text = hurried((ROOT / "examples" / "deploy" / "alertmanager.yaml").read_text())
+    config = directory / "alertmanager.yaml"
+    config.write_text(text.replace("http://hooks.example", hooks_url))
+    storage = f"--storage.path={directory / 'alerts'}"
+    words = [
+        f"--config.file={config}",
+        storage,
+        f"--web.listen-address={address}",
+        "--cluster.listen-address=",
+    ]
+    return ["prometheus-alertmanager", *words]
+
+
+def lines(*, over: bool) -> bytes:
+    """A job of team ads of which nothing was heard for half an hour; or its end."""
+    now = time.time()
+    who = {"job_id": "nightly", "attempt": 0, "rank": 0}
+    if over:
+        return encode(JobEnd(**who, writer="l", seq=0, time=now, status="cancelled"))
+    events = [
+        AttemptStart(
+            **who, writer="w", seq=0, time=now - SILENT_S - 100, world_size=1, labels={"team": "ads"}
+        ),
+        FirstBatch(**who, writer="w", seq=1, time=now - SILENT_S - 60),
+        Progress(**who, writer="w", seq=2, time=now - SILENT_S, step=60, steps=60, samples=600),
+    ]
+    return b"\n".join(map(encode, events))
+
+
+@pytest.mark.service("prometheus")
+@pytest.mark.service("prometheus-alertmanager")
+def test_a_lost_job_reaches_the_webhook_of_its_team(tmp_path, hooks):
+    """The team of the job is told with the way to the runbook, and told again once it is over."""
+    hooks_url, notes = hooks
+    alertmanager, prometheus = free_address(), free_address()
+    with ExitStack() as stack:
+        exporter = stack.enter_context(exporter_running("--database", str(tmp_path / "ett.sqlite")))
+        post = f"{exporter.url}/api/v1/segments"
+        httpx.post(post, content=lines(over=False), trust_env=False).raise_for_status()
+        stack.enter_context(running(alertmanager_command(tmp_path, hooks_url, alertmanager)))
+        scraped = exporter.url.removeprefix("http://")
+        stack.enter_context(running(prometheus_command(tmp_path, scraped, alertmanager, prometheus)))
+
+        path, note = notes.get(timeout=WITHIN_S)
+        (alert,) = note["alerts"]
+        assert (path, note["status"], alert["labels"]["alertname"]) == ("/ads", "firing", "EttJobLost")
+        assert (
+            alert["labels"] | {"job_id": "nightly", "team": "ads", "severity": "critical"} == alert["labels"]
+        )
+        assert alert["annotations"]["runbook_url"].endswith("docs/runbooks.md#ettjoblost")
+        assert alert["annotations"]["app_url"].endswith("/job?id=nightly")
+
+        httpx.post(post, content=lines(over=True), trust_env=False).raise_for_status()
+        while note["status"] != "resolved":
+            path, note = notes.get(timeout=WITHIN_S)
+            assert path == "/ads"
+            assert {each["labels"]["alertname"] for each in note["alerts"]} == {"EttJobLost"}
