@@ -38,6 +38,7 @@ from ett_core.events import (
 from ett_core.interference import AsyncSaves, AsyncSavesState
 from ett_core.packing import unwrapped, wrapped
 from ett_core.plain_text import plain
+from ett_core.refusals import Refusals
 from ett_core.step_times import add_to, quantile
 from ett_core.stragglers import RankPaces, RankPacesState
 
@@ -136,6 +137,7 @@ class JobDetails:
     def __init__(self, archive: Archive = IN_MEMORY) -> None:
         """Start with nothing; `archive` keeps what is rarely needed again."""
         self._archive = archive
+        self.refusals = Refusals()
         self._clocks = Clocks()
         self.is_stale = False
         """Whether a clock was found to be off, which may concern earlier events: see `of_events`."""
@@ -161,11 +163,14 @@ class JobDetails:
         self._starts: dict[int, tuple[Moment, Start]] = {}
 
     def add(self, events: Iterable[AnyEvent]) -> None:
-        """Take in events, in any order, each once."""
+        """Take in events, in any order, each once; `refusals` hold those that cannot be taken in."""
         for event in events:
-            told = corrected(event, self._clocks.offset_s(event.writer)) if self._clocks.differ else event
-            self._note_node(told)
-            self._take(told)
+            try:
+                told = corrected(event, self._clocks.offset_s(event.writer)) if self._clocks.differ else event
+                self._note_node(told)
+                self._take(told)
+            except Exception as error:  # noqa: BLE001, PERF203 - one event must not take away all others
+                self.refusals.note(event, error)
 
     @classmethod
     def of_events(cls, events: Iterable[AnyEvent], archive: Archive = IN_MEMORY) -> JobDetails:

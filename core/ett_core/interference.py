@@ -136,9 +136,9 @@ class Reports:
         place = len(ends)
         while place and (ends[place - 1], *self._rest(place - 1)) > report:
             place -= 1
+        self._steps.insert(place, report.steps)
         ends.insert(place, report.end)
         self._begins.insert(place, report.begin)
-        self._steps.insert(place, report.steps)
         self._step_s.insert(place, report.step_s)
 
     def _rest(self, place: int) -> tuple[float, int, float]:

@@ -136,7 +136,9 @@ FAMILIES: Mapping[str, Family] = {
     "ett_exporter_ingested_events_total": Family(COUNTER, (), "Events taken in and made durable."),
     "ett_exporter_ingested_segments_total": Family(COUNTER, (), "Segments taken in."),
     "ett_exporter_duplicate_events_total": Family(COUNTER, (), "Events that were held already."),
-    "ett_exporter_rejected_lines_total": Family(COUNTER, (), "Lines that were no events."),
+    "ett_exporter_rejected_lines_total": Family(
+        COUNTER, (), "Lines that were no events, or events that count nowhere."
+    ),
     "ett_exporter_refused_requests_total": Family(COUNTER, (), "Ingest requests refused whole."),
     "ett_exporter_store_write_seconds": Family(SUMMARY, (), "Time to make a segment durable."),
 }

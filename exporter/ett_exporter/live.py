@@ -28,6 +28,7 @@ from ett_core.failures import Diagnosis, diagnose
 from ett_core.fleet.endings import state_of
 from ett_core.growing import Distribution, highest
 from ett_core.interference import SaveInterference
+from ett_core.refusals import Refused
 from ett_core.stragglers import Pace
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.places import FIRST, Kept, Place, Snapshot, Stored
@@ -124,6 +125,16 @@ class JobPage(msgspec.Struct, frozen=True):
     """The latest step times of the ranks of the latest attempt."""
 
 
+class Taken(msgspec.Struct, frozen=True):
+    """What became of events: how many were new, and which of the job's new ones count nowhere.
+
+    What an event does to a fold shows at times only when later ones come: those are told then.
+    """
+
+    fresh: int
+    refused: Sequence[Refused] = ()
+
+
 class Past(Protocol):
     """What is durable of a job; every method raises `StoreError` where that cannot be read."""
 
@@ -171,6 +182,8 @@ class LiveJob:
         self.known_view: JobView | None = None
         """The view that was made last; events may have come since."""
         self._changed = False
+        self._refused: list[Refused] = []
+        """Events that count nowhere, of which nobody was told yet."""
         self.is_broken = False
         """Whether the last view could not be made."""
         self._details_changed = True
@@ -178,8 +191,8 @@ class LiveJob:
         self._counts = Counts()
         self._diagnosed: dict[int, tuple[FailureAccount, Sequence[EvidenceLine], Diagnosis]] = {}
 
-    def take(self, keep: Callable[[], Kept], received_at: float) -> int | None:
-        """Make events durable by `keep`, then fold those that are new; returns their number.
+    def take(self, keep: Callable[[], Kept], received_at: float) -> Taken | None:
+        """Make events durable by `keep`, then fold those that are new.
 
         None, with nothing done, where another object has taken the place of this one.
 
@@ -197,7 +210,8 @@ class LiveJob:
                 raise
             if kept.place is not None:
                 self._add(kept.place, kept.events, received_at)
-            return len(kept.events)
+            refused, self._refused = self._refused, []
+            return Taken(len(kept.events), refused)
 
     def deliver(self, place: Place, read: Callable[[], Stored | None]) -> bool:
         """Fold a segment that some replica has made durable, unless it is folded.
@@ -246,6 +260,7 @@ class LiveJob:
         self._is_built = self._changed = self._details_changed = True
         self._is_unloaded = False
         self.unsaved_events = unsaved
+        self._note_refused()
 
     def _restored(self) -> tuple[JobFold, JobDetails, Place, Collection[int]]:
         """The folds of the last snapshot; empty ones where there is none that can be read."""
@@ -272,12 +287,28 @@ class LiveJob:
         self.last_received_at = max(self.last_received_at, received_at)
         self._fold.add(events)
         self._details.add(events)
+        self._note_refused()
         self._changed = self._details_changed = True
         self.closed_through = None
         self.unsaved_events += len(events)
         self._place = max(self._place, place)
         if self._past.delivered() is not None:
             self._beyond.add(place.segment_id)
+
+    def _note_refused(self) -> None:
+        """Tell the log of events that the folds could not take in, and whoever takes events next."""
+        refused = [*self._fold.refusals.take(), *self._details.refusals.take()]
+        if refused:
+            first = refused[0]
+            _log.error(
+                "job %s: %d events count nowhere, the first is number %d of writer %s: %s",
+                self.job_id,
+                len(refused),
+                first.seq,
+                first.writer,
+                first.reason,
+            )
+            self._refused += refused
 
     def unload(self, now: float) -> bool:
         """Let go of the folds of a job that is over, while its view says all that is asked of many jobs.
@@ -383,6 +414,7 @@ class LiveJob:
 
     def _new_view(self, now: float) -> JobView | None:
         account = self._account(now)
+        self._note_refused()
         if account is None:
             return None
         if self._details.is_stale:

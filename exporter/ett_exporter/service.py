@@ -18,13 +18,14 @@ from itertools import chain
 import msgspec
 
 from ett_core.events import AnyEvent
+from ett_core.refusals import Refused
 from ett_exporter.archive import FileArchive
 from ett_exporter.changes import ChangeLog
 from ett_exporter.clocks import clock_event, is_noteworthy
 from ett_exporter.closed import LONGEST_WINDOW_S, ClosedJob, is_settled
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
-from ett_exporter.live import JobPage, JobView, LiveJob
+from ett_exporter.live import JobPage, JobView, LiveJob, Taken
 from ett_exporter.places import Place, Snapshot, Stored
 from ett_exporter.roster import Roster
 from ett_exporter.settings import Settings
@@ -36,6 +37,7 @@ REJECTED_SHOWN = 100
 """Rejected lines that an answer names; it counts them all."""
 
 
+REPORT_IT = "a fault of the exporter, whose log names the event"
 SAVED_AT_ONCE = 50
 LOOK_AGAIN_AFTER = 0.1
 """A silent job is asked again whether it is over when it has been silent for longer by this share."""
@@ -149,13 +151,15 @@ class Service:
         self, segments: Sequence[Segment], rejected: Sequence[Rejected], clock_offset_s: float | None
     ) -> Accepted:
         self._count(rejected_lines=len(rejected))
-        accepted = 0
+        fresh, refused = 0, list(rejected)
         for segment in segments:
-            accepted += self._keep(segment)
+            taken = self._keep(segment)
+            fresh += taken.fresh
+            refused += _rejected(segment, taken.refused)
             self._compare_clocks(segment, clock_offset_s)
-        duplicates = sum(len(segment.lines) for segment in segments) - accepted
-        shown = sorted(rejected, key=lambda r: r.line)[:REJECTED_SHOWN]
-        return Accepted(accepted, duplicates, shown, len(rejected))
+        duplicates = sum(len(segment.lines) for segment in segments) - fresh
+        shown = sorted(refused, key=lambda r: r.line)[:REJECTED_SHOWN]
+        return Accepted(fresh - len(refused) + len(rejected), duplicates, shown, len(refused))
 
     def count_refused(self) -> None:
         """Count a request that was refused whole."""
@@ -360,28 +364,29 @@ class Service:
         with self._lock:
             return [job for job in self._jobs.values() if isinstance(job, LiveJob)]
 
-    def _keep(self, segment: Segment) -> int:
+    def _keep(self, segment: Segment) -> Taken:
         now = self.clock()
         began = time.perf_counter()
         if self.store.owns(segment.job_id):
-            fresh = self._take(segment, now)
-            if fresh:
+            taken = self._take(segment, now)
+            if taken.fresh:
                 self.changes.note(segment.job_id)
         else:
-            fresh = len(self.store.append(segment, now).events)
+            taken = Taken(len(self.store.append(segment, now).events))
         self._count(
-            events=fresh,
+            events=taken.fresh,
             segments=1,
-            duplicates=len(segment.lines) - fresh,
+            duplicates=len(segment.lines) - taken.fresh,
+            rejected_lines=len(taken.refused),
             store_writes=1,
             store_write_s=time.perf_counter() - began,
         )
-        return fresh
+        return taken
 
-    def _take(self, segment: Segment, now: float) -> int:
+    def _take(self, segment: Segment, now: float) -> Taken:
         job = self._job(segment.job_id, now)
-        fresh = job.take(lambda: self.store.append(segment, now), now)
-        return self._take(segment, now) if fresh is None else fresh
+        taken = job.take(lambda: self.store.append(segment, now), now)
+        return self._take(segment, now) if taken is None else taken
 
     def _job(self, job_id: str, now: float) -> LiveJob:
         """The live job; a new one, which shows with its first event, where it is unknown."""
@@ -414,6 +419,16 @@ class Service:
         with self._lock:
             totals = {name: getattr(self._stats, name) + value for name, value in more.items()}
             self._stats = msgspec.structs.replace(self._stats, **totals)
+
+
+def _rejected(segment: Segment, refused: Sequence[Refused]) -> list[Rejected]:
+    """The lines of a segment that were kept, but count nowhere."""
+    numbers = {(line.event.writer, line.event.seq): line.number for line in segment.lines}
+    return [
+        Rejected(numbers[each.writer, each.seq], f"kept, but counted nowhere ({each.reason}): {REPORT_IT}")
+        for each in refused
+        if (each.writer, each.seq) in numbers
+    ]
 
 
 def _snapshots(jobs: Iterable[LiveJob]) -> Iterator[Snapshot]:

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from ett_core.accounting import JobFold
-from ett_core.events import Clock
+from ett_core.events import CheckpointDurable, Clock, encode
 from ett_exporter.answers import page_answer
 from ett_exporter.exposition import Exposition
 from ett_exporter.fleet_series import fleet_samples
+from ett_exporter.ingest import Line, Segment
 from ett_exporter.ledger import Ledger
 from ett_exporter.live import LiveJob
 from ett_exporter.service import BusyError
@@ -228,3 +229,27 @@ def test_windows_are_those_of_the_fold(service, story, later_s):
     window = opened.page("a", now).view.windows["1h"]
     assert window == pytest.approx(fold.window(now - 3600, now, now))
     assert bool(window) == (later_s < 3700)
+
+
+def test_an_event_that_cannot_be_accounted_for_costs_no_other(service, story, caplog):
+    """Its line is rejected with the reason, counted and logged; a restart reads the others again."""
+    told = story("job", ended=False)
+    about = {"job_id": "job", "writer": "w", "attempt": 1, "rank": 1}
+    saved = [
+        CheckpointDurable(step=40 if n % 50 else 2**70, time=told.events[-1].time + n / 100, seq=n, **about)
+        for n in range(200)
+    ]
+    segment = Segment("job", "w", [Line(event.seq, encode(event), event) for event in saved])
+    fold = JobFold("job")
+    fold.add([*told.events, *(event for event in saved if event.step == 40)])
+    first = service()
+    send(first, told)
+    answer = first._accept([segment], [], None)
+    assert (answer.accepted, answer.duplicates, answer.rejected_total) == (196, 0, 4)
+    assert [each.line for each in answer.rejected] == [0, 50, 100, 150]
+    assert "OverflowError" in answer.rejected[0].reason
+    assert "job job: " in caplog.text
+    assert first.page("job", NOW).view.account == fold.account(NOW)
+    assert first._accept([segment], [], None).duplicates == 200
+    assert first.stats.rejected_lines == 4
+    assert service().page("job", NOW).view.account == fold.account(NOW)

@@ -37,6 +37,7 @@ from ett_core.events import (
     PhaseEnd,
     Progress,
 )
+from ett_core.refusals import HeldBackError
 
 COMPRESSION_LEVEL = 2
 SUCCEEDED = "succeeded"
@@ -296,7 +297,7 @@ class Attempt:
         mark = self.mark()
         for held_ns, event in self._held_back:
             if not isinstance(event, (AttemptEnd, Failure)):
-                self._take(held_ns, event)
+                _fold_held(self._take, held_ns, event)
         begin_ns = self.loop_begin()[0]
         self.restore(mark)
         return at_ns if begin_ns is None else begin_ns
@@ -309,7 +310,7 @@ class Attempt:
         self.ender = self.succeeded_ns = self.teardown_ns = self._over_ns = None
         self._late_leader, self._late_report_ns = None, 0
         for at_ns, event in held_back:
-            self.consume(at_ns, event)
+            _fold_held(self.consume, at_ns, event)
 
     def _started(self, at_ns: int, event: AttemptStart) -> None:
         """An attempt starts with the earliest of its processes."""
@@ -566,6 +567,16 @@ class Attempt:
         self.resumed, self.durable = dict(rest.resumed), Durables(rest.durable)
         self.loop = None if rest.loop is None else Loop.of_state(self._settings, rest.loop, self._archive)
         self.ranks = {number: Rank.of_state(rank) for number, rank in rest.ranks.items()}
+
+
+def _fold_held(fold: Callable[[int, AnyEvent], None], at_ns: int, event: AnyEvent) -> None:
+    """Fold an event that was held back; what goes wrong with it is not laid to the one that came last."""
+    try:
+        fold(at_ns, event)
+    except HeldBackError:
+        raise
+    except Exception as error:
+        raise HeldBackError(at_ns, event) from error
 
 
 _FRAMING = frozenset({AttemptStart, AttemptEnd, Failure})

@@ -29,12 +29,11 @@ class Durables:
 
     def add(self, step: int, at_ns: int) -> None:
         """A step is durable; only the first word of it counts."""
-        if step > self.highest_step:
-            self.highest_step = step
-        elif step in self._steps:
+        if step <= self.highest_step and step in self._steps:
             return
         self._steps.append(step)
         self._moments.append(at_ns)
+        self.highest_step = max(self.highest_step, step)
         self.latest_ns = max(self.latest_ns, at_ns)
 
     def highest(self, by_ns: int, reached_step: int) -> int | None:

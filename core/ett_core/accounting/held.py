@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
 from typing import Any, TypeAlias, get_args
 
 import msgspec
@@ -95,19 +94,23 @@ class HeldEvents:
         place = self.place_of(key)
         if place == len(self._events):
             return False
-        held = self._events[place]
-        return (unpacked(held) if isinstance(held, bytes) else held) == event
+        return self.at(place)[1] == event
 
-    def to_fold(self, first: int) -> Iterator[tuple[int, AnyEvent]]:
-        """The events from a place on, with their times; they are packed as they are given."""
-        moments, events = self._moments, self._events
-        for place in range(first, len(events)):
-            event = events[place]
-            if isinstance(event, bytes):
-                event = unpacked(event)
-            else:
-                events[place] = packed(event)
-            yield moments[place], event
+    def at(self, place: int) -> tuple[int, AnyEvent]:
+        """The time and the event at a place."""
+        event = self._events[place]
+        return self._moments[place], unpacked(event) if isinstance(event, bytes) else event
+
+    def pack(self, place: int) -> None:
+        """The event at a place is folded: it is not needed as it is."""
+        event = self._events[place]
+        if not isinstance(event, bytes):
+            self._events[place] = packed(event)
+
+    def remove(self, place: int) -> None:
+        """Let go of one of them."""
+        for column in (self._moments, self._ranks, self._writers, self._seqs, self._events):
+            del column[place]
 
     def drop(self, count: int) -> None:
         """Let go of the first ones."""

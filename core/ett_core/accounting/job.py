@@ -19,6 +19,7 @@ from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.clocks import CLOCK_TOLERANCE_S, canonical, order_of
 from ett_core.events import AnyEvent, Clock, JobEnd
+from ett_core.refusals import Refusals
 from ett_core.sequences import WriterSequences
 
 REST_EVERY = 256
@@ -63,6 +64,8 @@ class JobFold:
         self.job_id = job_id
         self._settings = settings
         self._archive = archive
+        self.refusals = Refusals()
+        """Events that could not be folded."""
         self._until_rest = REST_EVERY
         self._known_chain: tuple[float, Chain | None] | None = None
         """The answer to the latest question, as of one moment, until something comes."""
@@ -102,7 +105,9 @@ class JobFold:
             raise ValueError("a fold was kept with other settings of the accounting")
         fold = cls(state.job_id, settings=settings, history=history, archive=archive)
         fold._sequences = WriterSequences(state.sequences)
-        fold._lanes = {lane.number: Lane.of_state(settings, lane, archive) for lane in state.lanes}
+        fold._lanes = {
+            lane.number: Lane.of_state(settings, lane, archive, fold.refusals) for lane in state.lanes
+        }
         fold._job_ends, fold._conflict = list(state.job_ends), state.conflict
         fold._clocks = {clock.of_writer: clock for clock in state.clocks}
         fold._offsets = dict(state.offsets)
@@ -115,6 +120,9 @@ class JobFold:
     def add(self, events: Iterable[AnyEvent]) -> None:
         """Take in events of this job, in any order; repeats change nothing.
 
+        One that the accounting cannot take in is left out and noted in `refusals`, here or when it is
+        folded.
+
         Raises:
             ValueError: an event is of another job.
         """
@@ -124,25 +132,28 @@ class JobFold:
         for event in events:
             if event.job_id != self.job_id:
                 raise ValueError(f"event of job {event.job_id!r} added to job {self.job_id!r}")
-            if is_new(event.writer, event.seq):
-                if self._kept is not None:
-                    self._kept.append(event)
-                kind = type(event)
-                if kind is Clock or kind is JobEnd:
-                    self._add_about_job(event)
-                    continue
-                lane = lanes.get(event.attempt) or self._new_lane(event.attempt)
-                lane.add(round(event.time * NS) - offsets.get(event.writer, 0), event)
-            elif self._conflict or not self._is_repeat(event):
-                if self._kept is not None:
-                    self._kept.append(event)
-                self._conflict = True
+            try:
+                if is_new(event.writer, event.seq):
+                    if self._kept is not None:
+                        self._kept.append(event)
+                    kind = type(event)
+                    if kind is Clock or kind is JobEnd:
+                        self._add_about_job(event)
+                        continue
+                    lane = lanes.get(event.attempt) or self._new_lane(event.attempt)
+                    lane.add(round(event.time * NS) - offsets.get(event.writer, 0), event)
+                elif self._conflict or not self._is_repeat(event):
+                    if self._kept is not None:
+                        self._kept.append(event)
+                    self._conflict = True
+            except Exception as error:  # noqa: BLE001 - one event must not take away all others
+                self.refusals.note(event, error)
         self._until_rest -= len(events)
         if self._until_rest <= 0:
             self._rest()
 
     def _new_lane(self, attempt: int) -> Lane:
-        lane = self._lanes[attempt] = Lane(attempt, self._settings, self._archive)
+        lane = self._lanes[attempt] = Lane(attempt, self._settings, self._archive, self.refusals)
         return lane
 
     def _rest(self) -> None:
@@ -215,7 +226,7 @@ class JobFold:
             if isinstance(event, JobEnd):
                 self._add_about_job(event)
             elif not isinstance(event, Clock) and event.attempt not in self._lanes:
-                self._lanes[event.attempt] = Lane(event.attempt, self._settings, self._archive)
+                self._new_lane(event.attempt)
         self._refold(self._lanes, events)
 
     def _layout(self, now: float) -> Layout | None:

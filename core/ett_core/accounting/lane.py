@@ -24,6 +24,7 @@ from ett_core.accounting.held import HeldEvents, Key
 from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.events import AnyEvent
+from ett_core.refusals import HeldBackError, Refusals
 
 MARK_EVERY = 24
 TRIM_AT = 48
@@ -70,6 +71,7 @@ class Lane:
         "_marks",
         "_packed_presence",
         "_presence",
+        "_refusals",
         "_settings",
         "_splits",
         "_touched",
@@ -81,8 +83,16 @@ class Lane:
         "stale",
     )
 
-    def __init__(self, number: int, settings: Settings, archive: Archive = IN_MEMORY) -> None:
+    def __init__(
+        self,
+        number: int,
+        settings: Settings,
+        archive: Archive = IN_MEMORY,
+        refusals: Refusals | None = None,
+    ) -> None:
+        """Start empty; `refusals` learn of the events that cannot be folded."""
         self.number = number
+        self._refusals = Refusals() if refusals is None else refusals
         self._settings = settings
         self._archive = archive
         self._window_ns = nanoseconds(settings.late_window_s)
@@ -112,7 +122,7 @@ class Lane:
     def add(self, at_ns: int, event: AnyEvent) -> None:
         """Put an event in its place and fold it if that is the end."""
         self._note_presence(at_ns, event)
-        if self.stale:
+        if self.stale or event in self._refusals:
             return
         self._touched = True
         rank, writer, seq = event.rank, event.writer, event.seq
@@ -169,26 +179,52 @@ class Lane:
         return self._held.holds((at_ns, event.rank, event.writer, event.seq), event)
 
     def settle(self) -> None:
-        """Fold everything that is in place."""
-        if self.stale:
-            return
+        """Fold everything that is in place, but for what cannot be folded."""
+        while not self.stale and not self._fold_held():
+            pass
+
+    def _fold_held(self) -> bool:
+        """Fold what is in place; False where it ends at an event that cannot be folded, now left out."""
         if self._divided or self._splits:
             self._divide()
             if self.stale:
-                return
+                return True
         first = self._consumed - self._dropped
         due = self._marks[-1].consumed + MARK_EVERY
         plain = not self._splits and not self._cuts
         if plain and not self.parts and len(self._held):
             self.parts.append(self._attempt())
         consume = self.parts[0].consume if plain and self.parts else self._consume
-        for at_ns, event in self._held.to_fold(first):
-            consume(at_ns, event)
+        held = self._held
+        for place in range(first, len(held)):
+            at_ns, event = held.at(place)
+            try:
+                consume(at_ns, event)
+                held.pack(place)
+            except HeldBackError as error:
+                self._leave_out(error.at_ns, error.event, error.__cause__ or error)
+                return False
+            except Exception as error:  # noqa: BLE001 - one event must not take away all others
+                self._leave_out(at_ns, event, error)
+                return False
             self._consumed += 1
             if self._consumed >= due:
                 last = self.parts[-1]
                 self._marks.append(_Mark(self._consumed, len(self.parts), last.mark()))
                 due = self._consumed + MARK_EVERY + 2 * len(last.ranks)
+        return True
+
+    def _leave_out(self, at_ns: int, event: AnyEvent, error: BaseException) -> None:
+        """Let go of an event that cannot be folded, and take back what came of trying."""
+        self._refusals.note(event, error)
+        key = (at_ns, event.rank, event.writer, event.seq)
+        if not self._held.holds(key, event):
+            self.stale = True
+            return
+        place = self._held.place_of(key)
+        self._held.remove(place)
+        self._consumed += 1
+        self._rewind(min(self._dropped + place, self._consumed - 1))
 
     def _attempt(self) -> Attempt:
         return Attempt(self.number, self._settings, self._archive)
@@ -336,7 +372,13 @@ class Lane:
         )
 
     @classmethod
-    def of_state(cls, settings: Settings, state: LaneState, archive: Archive = IN_MEMORY) -> Lane:
+    def of_state(
+        cls,
+        settings: Settings,
+        state: LaneState,
+        archive: Archive = IN_MEMORY,
+        refusals: Refusals | None = None,
+    ) -> Lane:
         """The lane that gave `state`.
 
         Raises:
@@ -344,7 +386,7 @@ class Lane:
         """
         if len(state.keys) != len(state.events):
             raise ValueError("a lane holds not one event a key")
-        lane = cls(state.number, settings, archive)
+        lane = cls(state.number, settings, archive, refusals)
         lane._presence = {
             (rank, sys.intern(writer)): [first, last] for rank, writer, first, last in state.presence
         }

@@ -1,0 +1,67 @@
+"""Events that a fold could not take in, whatever the reason: they cost no other event anything.
+
+An event that was decoded is within the bounds of its kind, so this is a fault of the code that folds. What
+is refused stays in the history: corrected code takes it in when it folds that anew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ett_core.events import AnyEvent
+
+REMEMBERED = 1000
+"""Refused events of one fold that are known again when they are met again."""
+REASON_CHARACTERS = 300
+
+
+class Refused(NamedTuple):
+    """One event that counts nowhere, and why."""
+
+    writer: str
+    seq: int
+    reason: str
+
+
+class HeldBackError(Exception):
+    """An event could not be taken in that was held back at first; its cause says why."""
+
+    def __init__(self, at_ns: int, event: AnyEvent) -> None:
+        super().__init__(f"event {event.seq} of writer {event.writer}")
+        self.at_ns = at_ns
+        self.event = event
+
+
+class Refusals:
+    """The refused events of one fold, each told once; held by one thread at a time.
+
+    >>> from ett_core.events import Heartbeat
+    >>> event = Heartbeat(job_id="j", writer="w", seq=7, attempt=0, rank=0, time=1.0)
+    >>> refusals = Refusals()
+    >>> refusals.note(event, OverflowError("too large")); refusals.note(event, OverflowError("too large"))
+    >>> refusals.take(), refusals.take()
+    ([Refused(writer='w', seq=7, reason='OverflowError: too large')], [])
+    """
+
+    __slots__ = ("_known", "_untold")
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, int]] = set()
+        self._untold: list[Refused] = []
+
+    def note(self, event: AnyEvent, error: BaseException) -> None:
+        """An event made a fold raise."""
+        key = (event.writer, event.seq)
+        if key not in self._known and len(self._known) < REMEMBERED:
+            self._known.add(key)
+            reason = f"{type(error).__name__}: {error}"[:REASON_CHARACTERS]
+            self._untold.append(Refused(*key, reason))
+
+    def __contains__(self, event: AnyEvent) -> bool:
+        """Whether an event was refused before."""
+        return bool(self._known) and (event.writer, event.seq) in self._known
+
+    def take(self) -> list[Refused]:
+        """Those that were not given before."""
+        untold, self._untold = self._untold, []
+        return untold
