@@ -42,17 +42,31 @@ _BY_SIGNAL = {
 }
 
 _IN_RANKS = re.compile(
-    r"exitcode\s{0,4}:\s{0,2}(-?\d{1,3})\)?(?:.{0,40}?local_rank:\s{0,2}(\d{1,6}))?|exit ?code (\d{1,3})\b"
-    r"|exit code:?\s{1,12}(\d{1,3})\b|exit(?:ed with)? status (\d{1,3})\b",
+    r"exitcode\s{0,4}:\s{0,2}(-?\d{1,3})\)?(?:.{0,40}?local_rank:\s{0,2}(\d{1,6}))?"
+    r"|\b(?:exit|return)[ _]?(?:code|status)[ :=]{0,12}(-?\d{1,10})\b|\bexited with status (\d{1,3})\b",
     re.IGNORECASE | re.ASCII,
 )
-_BY_SIGNAL_TOLD = re.compile(r"\bended by signal (\d{1,2})\b", re.ASCII)
+_BY_SIGNAL_TOLD = re.compile(
+    r"\b(?:ended by|exited on|killed by|terminated by|died from|died with) signal:? (\d{1,2})\b", re.ASCII
+)
 _BY_WORD = re.compile(
     r"(segmentation fault|\baborted\b \(core|\bkilled\b(?=\s{2,}\S|\s*$)|bus error|illegal instruction"
     r"|floating point exception|core dumped|fatal python error|sigsegv|sigabrt|sigbus|sigill)",
     re.IGNORECASE | re.ASCII,
 )
-EXIT_NEEDLES = ("exitcode", "exit code", "exit status", "exited with status", "ended by signal")
+EXIT_NEEDLES = (
+    "exitcode",
+    "exit code",
+    "exit_code",
+    "exit status",
+    "return code",
+    "returncode",
+    "exited with status",
+    "by signal",
+    "on signal",
+    "from signal",
+    "with signal",
+)
 WORD_NEEDLES = (
     "segmentation fault",
     "aborted",
@@ -97,7 +111,7 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
     True
     """
     if found := _IN_RANKS.search(line):
-        code = next(int(text) for text in (found[1], found[3], found[4], found[5]) if text is not None)
+        code = next(int(text) for text in (found[1], found[3], found[4]) if text is not None)
         ending = of_exit(code, supervised=found[2] is not None)
         return None if ending is None else (ending, int(found[2]) if found[2] else None)
     if found := _BY_SIGNAL_TOLD.search(line):

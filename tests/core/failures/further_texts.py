@@ -136,7 +136,6 @@ FURTHER: dict[str, tuple[str, ...]] = {
         "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=12, OpType=ALLREDUCE, TensorShape=[10]), but Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=12, OpType=BROADCAST).",
         "[Rank 3] Collective sequence number mismatch: collective desync detected between ranks 3 and 5",
         "gloo: RuntimeError: [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 4000 vs 400",
-        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were not used in producing loss.",
         "RuntimeError: Detected mismatch between collectives on ranks. Rank 2 is running collective: BARRIER but Rank 0 is running ALLREDUCE",
     ),
     "peer_failure": (
@@ -405,6 +404,7 @@ FURTHER: dict[str, tuple[str, ...]] = {
         "slurm: sbatch: error: invalid partition specified: gpux",
     ),
     "user_code": (
+        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were not used in producing loss.",
         "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"train.py\", line 8, in <module>\n[rank1]: TypeError: forward() missing 1 required positional argument: 'mask'",
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x64 and 128x10)",
         "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'",

@@ -25,6 +25,7 @@ LABELS = list(csv.DictReader((CASES / "labels.csv").read_text().splitlines()))
 FURTHER = _module("further_texts").FURTHER
 TEXTS = (
     *_module("texts").TEXTS,
+    *_module("family_texts").FAMILY_TEXTS,
     *((accepted, text) for accepted, texts in FURTHER.items() for text in texts),
 )
 MATRIX = HERE.parents[2] / "docs" / "failures-confusion.md"

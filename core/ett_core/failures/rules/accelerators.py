@@ -31,8 +31,8 @@ ACCELERATORS = (
     ),
     Rule(
         failure_class="gpu_hardware",
-        needles=("gpu reset begin", "gpu hang", "hw exception by gpu"),
-        pattern=r"amdgpu.{0,60}gpu reset begin|hw exception by gpu|gpu hang",
+        needles=("gpu reset begin", "gpu hang", "hw exception by gpu", "unrecoverable state", "vram is lost"),
+        pattern=r"amdgpu.{0,60}(?:gpu reset begin|unrecoverable state)|hw exception by gpu|gpu hang|vram is lost",
         example="amdgpu 0000:05:00.0: amdgpu: GPU reset begin!",
         counter_example="amdgpu 0000:05:00.0: amdgpu: GPU reset(2) succeeded!",
         certain=False,
@@ -80,8 +80,13 @@ ACCELERATORS = (
     ),
     Rule(
         failure_class="gpu_oom",
-        needles=("oom when allocating tensor", "resource_exhausted", "ran out of memory in memory space"),
-        pattern=r"OOM when allocating tensor.{0,400}(?:gpu|tpu)|ran out of memory in memory space hbm|RESOURCE_EXHAUSTED.{0,120}(?:hbm|vmem)",
+        needles=(
+            "oom when allocating tensor",
+            "resource_exhausted",
+            "ran out of memory in memory space",
+            "resource exhausted: attempting",
+        ),
+        pattern=r"resource[ _]exhausted: attempting to (?:reserve|allocate)|OOM when allocating tensor.{0,400}(?:gpu|tpu)|ran out of memory in memory space hbm|RESOURCE_EXHAUSTED.{0,120}(?:hbm|vmem)",
         example="ResourceExhaustedError: OOM when allocating tensor with shape[8192,8192] on device:GPU:0 by allocator GPU_0_bfc",
         counter_example="grpc: RESOURCE_EXHAUSTED: Received message larger than max (4194305 vs. 4194304)",
     ),
@@ -92,6 +97,14 @@ ACCELERATORS = (
         r"|neuron.{0,60}(?:uncorrectable|hardware error)",
         example="neuron: nd0: uncorrectable memory error reported",
         counter_example="TPU initialised, 8 cores",
+        certain=False,
+    ),
+    Rule(
+        failure_class="gpu_app_fault",
+        needles=("aicore", "ai core"),
+        pattern=r"ai ?core (?:exception|timeout|error|execution times out)",
+        example="rtEventQueryStatus execute failed, reason=[aicore timeout][FUNC:FuncErrorReason]",
+        counter_example="the aicore frequency is 1850 MHz",
         certain=False,
     ),
     Rule(
@@ -106,10 +119,16 @@ ACCELERATORS = (
     ),
     Rule(
         failure_class="gpu_oom",
-        needles=("out of memory allocating", "would exceed allowed memory"),
-        pattern="cupy.{0,80}out of memory allocating|allocation on device \\d.{0,60}exceed allowed memory",
+        needles=(
+            "out of memory allocating",
+            "would exceed allowed memory",
+            "from device: ",
+            "not available to allocate buffer",
+        ),
+        pattern="failed to allocate .{0,60} from device: \\w{0,40}(?:memory|\\(2\\)|\\(1002\\))|memory not available to allocate buffer|cupy.{0,80}out of memory allocating|allocation on device \\d.{0,60}exceed allowed memory",
         example="cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes (allocated so far: 3 bytes).",
         counter_example="out of memory allocating seats",
+        certain=False,
     ),
     Rule(
         failure_class="compile_failure",

@@ -14,8 +14,12 @@ DATA = (
             "unable to allocate",
             "java heap space",
             "oomkilling",
+            "memory limit",
+            "term_memlimit",
+            "pbs: job killed: mem",
         ),
-        pattern=r"Arra?y?o?w?MemoryError|node running low on memory|unable to allocate [\d.]+ [kmgt]i?b\b|OOMKilling|java heap space",
+        pattern=r"Arra?y?o?w?MemoryError|node running low on memory|unable to allocate [\d.]+ [kmgt]i?b\b|OOMKilling|java heap space"
+        r"|exceeded (?:the |its )?(?:job |step |task )?memory limit|TERM_MEMLIMIT|PBS: job killed: mem",
         example="numpy._core._exceptions._ArrayMemoryError: Unable to allocate 14.9 GiB for an array",
         counter_example="unable to allocate 3 seats for the array of guests",
         certain=False,
@@ -95,6 +99,26 @@ DATA = (
         counter_example="OSError: [Errno 107] Transport endpoint is not connected",
     ),
     Rule(
+        failure_class="config_error",
+        needles=(
+            "401 client error",
+            "403 client error",
+            "404 client error",
+            "gatedrepoerror",
+            "repositorynotfounderror",
+            "revisionnotfounderror",
+            "entrynotfounderror",
+            "api_key not configured",
+            "invalid user token",
+            "invalid username or password",
+        ),
+        pattern=r"40[134] client error(?!.{0,200}(?:amazonaws|storage\.googleapis|blob\.core))|GatedRepoError"
+        r"|(?<!Local)(?:Repository|Revision|Entry)NotFoundError|api_key not configured|invalid user token|invalid username or password",
+        example="requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/org/model",
+        counter_example="huggingface_hub.errors.HfHubHTTPError: 429 Client Error: Too Many Requests for url",
+        certain=False,
+    ),
+    Rule(
         failure_class="object_store",
         needles=(
             "refresherror",
@@ -132,6 +156,7 @@ DATA = (
         pattern="broken data stream|(?:failed to|could not|cannot) decode (?:image|video|audio|jpeg|png|sample|record|frame)",
         example="OSError: broken data stream when reading image file",
         counter_example="failed to decode the riddle",
+        certain=False,
     ),
     Rule(
         failure_class="object_store",

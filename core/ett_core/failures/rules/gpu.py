@@ -118,16 +118,22 @@ GPU = (
             "device-side assert",
             "illegal instruction was encountered",
             "misaligned address",
-            "unspecified launch failure",
             "invalid program counter",
             "invalid address space",
             "memory access fault by gpu",
             "warp illegal",
         ),
         pattern=r"illegal memory access|device-side assert|(?:cuda|hip|triton).{0,60}(?:illegal instruction|misaligned"
-        r" address|unspecified launch failure|invalid program counter|invalid address space)|access fault by gpu|warp illegal",
+        r" address|invalid program counter|invalid address space)|access fault by gpu|warp illegal",
         example="RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered",
         counter_example="Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+    ),
+    Rule(
+        failure_class="gpu_app_fault",
+        needles=("unspecified launch failure", "launch timed out and was terminated"),
+        example="RuntimeError: CUDA error: unspecified launch failure",
+        counter_example="the launch failed for unspecified reasons",
+        certain=False,
     ),
     Rule(
         failure_class="gpu_app_fault",
@@ -188,19 +194,24 @@ GPU = (
             "driver on your system is too old",
             "found no nvidia driver",
             "forward compatibility was attempted",
-            "system not yet initialized",
             "driver/library version mismatch",
-            "no cuda-capable device",
             "unsupported ptx",
             "ptx was compiled with an unsupported toolchain",
             "not compatible with the current pytorch installation",
             "driver shutting down",
         ),
         pattern=r"no kernel image|version is insufficient|driver on your system is too old|no nvidia driver"
-        r"|forward compatib|system not yet initialized|driver/library version mismatch|no cuda-capable device"
+        r"|forward compatib|driver/library version mismatch"
         r"|unsupported (?:ptx|toolchain)|not compatible with the current pytorch",
         example="RuntimeError: CUDA error: no kernel image is available for execution on the device",
         counter_example="cudart: driver shutting down",
+    ),
+    Rule(
+        failure_class="cuda_driver",
+        needles=("no cuda-capable device", "device kernel image is invalid", "system not yet initialized"),
+        example="RuntimeError: CUDA error: no CUDA-capable device is detected",
+        counter_example="every CUDA-capable device is used",
+        certain=False,
     ),
     Rule(
         failure_class="not_a_failure",

@@ -36,7 +36,7 @@ HOST = (
             "oom killer",
             "oom-killer",
             "oomkilled",
-            "out_of_memory",
+            "out_of_me",
             "out of memory",
             "cgroup out-of-memory",
         ),

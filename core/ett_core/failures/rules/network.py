@@ -23,7 +23,7 @@ NETWORK = (
     Rule(
         failure_class="network_fault",
         needles=("got completion", "net/ib", "net/ofi", "ibv_", "efa", "mlx5"),
-        pattern=r"got completion.{0,80}(?:error|status=?) ?(?:12|5|10|11|13)\b|net/ib ?:.{0,60}(?:got async event|port error)"
+        pattern=r"got completion.{0,80}(?:error|status=?) ?(?:12|10|11|13)\b|net/ib ?:.{0,60}(?:got async event|port error)"
         r"|net/ofi.{0,120}(?:completion with error|request .{0,20}completed with error|unresponsive receiver)"
         r"|ibv_(?:modify_qp|poll_cq|reg_mr\w*) failed|efa.{0,60}(?:unreachable|unresponsive|timed out)"
         r"|mlx5.{0,80}(?:link down|port.{0,12}down)",
@@ -54,8 +54,13 @@ NETWORK = (
             "unable to find interface",
             "unable to resolve hostname to a (local) address",
             "socket_ifname",
+            "socketstartconnect",
+            "socketpollconnect",
+            "nccl warn connect to",
         ),
-        pattern=r"gloo connectFullMesh failed|no (?:usable )?(?:socket )?interface found|unable to find interface"
+        pattern=r"(?:socket(?:Start|Poll)Connect: |NCCL WARN )connect to .{0,80}(?:failed|returned) ?:? ?(?:no route|network|connection timed|cannot|invalid)"
+        r"|(?:socket(?:Start|Poll)Connect: |NCCL WARN )connect to (?:fe80|169\.254).{0,80}(?:failed|returned)"
+        r"|gloo connectFullMesh failed|no (?:usable )?(?:socket )?interface found|unable to find interface"
         r"|unable to resolve hostname to a \(local\) address|socket_ifname.{0,60}(?:not found|no such)",
         example="RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error",
         counter_example="NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0",
@@ -101,15 +106,13 @@ NETWORK = (
             "timed out waiting for clients",
             "the connection to the c10d store has failed",
             "timed out after",
-            "name or service not known",
-            "temporary failure in name resolution",
-            "hostname/address could not be resolved",
             "rendezvousstateerror",
+            "original timeout was",
         ),
         pattern=r"client socket has (?:timed out|failed to connect)|RendezvousTimeoutError|timed out waiting for clients"
         r"|RendezvousConnectionError: the connection|connection to the c10d store has failed|RendezvousStateError"
-        r"|(?:c10d|rdzv|rendezvous|master_addr|tcpstore|gaierror|socket).{0,120}(?:name or service not known"
-        r"|failure in name resolution|could not be resolved)|timed out after \d+ ?m?s(?:econds)? waiting for (?:clients|workers)",
+        r"|timed out after \d+ ?m?s(?:econds)? waiting for (?:clients|workers)"
+        r"|connect\(\) timed out\. original timeout",
         example="[E socket.cpp:793] [c10d] The client socket has timed out after 60s while trying to connect to (10.0.0.1, 2222).",
         counter_example="[W socket.cpp:601] [c10d] The client socket has failed to connect to [localhost]:29500 (errno: 99), retrying",
     ),
@@ -160,6 +163,8 @@ NETWORK = (
             "failed to send a keep-alive heartbeat",
             "has failed to shutdown the rendezvous",
             "remote server shutdown or crash",
+            "stopped sending heartbeats",
+            "horovod has been shut down",
         ),
         example="The node 'node-a_187281_0' has failed to send a keep-alive heartbeat to the rendezvous 'none'",
         counter_example="the node sent a keep-alive heartbeat",

@@ -27,7 +27,7 @@ SCHEDULER = (
             "job was active longer",
             "walltime",
         ),
-        pattern=r"due to time limit|(?:state|jobstate)=timeout\b|\|TIMEOUT\b|reason=timelimit|DeadlineExceeded"
+        pattern=r"due to time limit|(?:state|jobstate)=timeout\b|\|TIMEOUT\b|reason=timelimit|(?<!exceptions\.)DeadlineExceeded"
         r"|active longer than specified deadline|(?:job|wall ?time|time) limit (?:reached|exceeded|hit)"
         r"|exceeded (?:the )?(?:time|walltime) limit|walltime .{0,40}exceeded",
         example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***",
@@ -98,11 +98,14 @@ SCHEDULER = (
             "raylet",
             "node not responding",
             "watchdog: bug: soft lockup",
+            "unexpectedly rebooted",
+            "is unresponsive",
         ),
         pattern=r"NODE_FAIL|\bnode failure (?:on|of)\b|due to node failure|\bnode\b.{0,60}\bNotReady\b|NodeNotReady|node .{0,40}(?:became|is now|went) not ?ready|BOOT_FAIL"
         r"|boot id .{0,60}changed|NodeLost|node lost|node .{0,60}(?:failed on all|has failed(?! to send)|unreachable|not responding)"
         r"|nodes? .{0,40}not responding|kernel panic|machine check.{0,40}(?:exception|uncorrected)|mce: \[hardware error\]"
-        r"|NodeShutdown|raylet.{0,80}(?:died|killed)|actor .{0,80}node .{0,60}died|soft lockup",
+        r"|NodeShutdown|raylet.{0,80}\bnode\b.{0,60}(?:died|dead)|actor .{0,80}node .{0,60}died|soft lockup|unexpectedly rebooted"
+        r"|\s{2,}(?-i:NotReady)(?:,\w{1,30})?\s{2,}|\bnode \S{1,80} is unresponsive",
         example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***",
         counter_example="node is not ready to take work yet; boot id 7 read",
     ),
@@ -144,6 +147,7 @@ SCHEDULER = (
         r"|cancell?ed by (?:user|\d+|[a-z])|(?:caught|received|got) (?:signal )?sigint|\|CANCELLED by",
         example="torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 got signal: 2",
         counter_example="the SIGINT handler is installed",
+        at_warning=True,
     ),
     Rule(
         failure_class="user_cancelled",

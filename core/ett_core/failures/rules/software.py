@@ -28,7 +28,7 @@ SOFTWARE = (
     ),
     Rule(
         failure_class="config_error",
-        needles=("error: parser key", "parsererror"),
+        needles=("error: parser key",),
         example="train.py: error: Parser key \"model.depth\": Expected a <class 'int'>",
         counter_example="the parser keyed in the model",
     ),
@@ -52,7 +52,6 @@ SOFTWARE = (
             "pytorchstreamreader",
             "unpicklingerror",
             "invalid magic number",
-            "headertoolarge",
             "incompletemetadata",
             "metadataincompletebuffer",
             "unexpected eof",
@@ -62,7 +61,7 @@ SOFTWARE = (
         ),
         pattern=r"PytorchStreamReader failed|failed finding central directory|invalid load key|UnpicklingError"
         r"|(?:checkpoint|torch\.load|\.pt\b|\.distcp|safetensors?).{0,120}(?:corrupt|truncat|checksum (?:mismatch|error|fail)|invalid header|unexpected (?:end|eof))"
-        r"|HeaderTooLarge|MetadataIncompleteBuffer|(?:corrupt|truncat|incomplet|damaged)\w* .{0,40}checkpoint|ran out of input",
+        r"|SafetensorError.{0,60}(?:deserializ|invalid|incomplete)|MetadataIncompleteBuffer|(?:corrupt|truncat|incomplet|damaged)\w* .{0,40}checkpoint|ran out of input",
         example="RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
         counter_example="checkpoint checksum verified",
     ),

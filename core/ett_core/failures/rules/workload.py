@@ -26,13 +26,19 @@ WORKLOAD = (
         failure_class="collective_mismatch",
         needles=(
             "op.preamble.length",
-            "expected to have finished reduction",
             "sequence number mismatch",
-            "reduction in the prior iteration",
+            "ddp expects same model",
         ),
-        pattern=r"op\.preamble\.length (?:<=|==) op\.nbytes|expected to have finished reduction in the prior iteration|collective sequence number mismatch",
+        pattern=r"op\.preamble\.length (?:<=|==) op\.nbytes|DDP expects same model across all ranks|collective sequence number mismatch",
         example="RuntimeError: [enforce fail at gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 4000 vs 400",
         counter_example="the preamble has a length",
+    ),
+    Rule(
+        failure_class="user_code",
+        needles=("expected to have finished reduction", "expected to mark a variable ready"),
+        example="RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
+        counter_example="the reduction was expected to have finished",
+        certain=False,
     ),
     Rule(
         failure_class="rendezvous_failure",
@@ -100,14 +106,15 @@ WORKLOAD = (
             "lost communication",
         ),
         pattern=r"nodes? \S{1,60} not responding|its node has died|node .{0,40}has died|node was terminated unexpectedly"
-        r"|lost (?:contact|communication) with (?:the )?(?:node|host|server)",
+        r"|lost (?:contact|communication) with (?:the |a )?(?:remote )?(?:node|host|server|daemon)",
         example="slurmctld: error: Nodes gpu-17 not responding, setting DOWN",
         counter_example="nfs: server filer-3 not responding, timed out",
     ),
     Rule(
         failure_class="evicted",
         needles=("evicted", "taintmanager", "taint manager", "exceeds the total limit"),
-        pattern=r"\b(?:Warning|Reason:?)\s{1,20}Evicted\b|\bTaintManager\b|DeletionByTaintManager|taint manager: deleting|usage exceeds the total limit",
+        pattern=r"\b(?:Warning|Reason:?)\s{1,20}Evicted\b|\bTaintManager\b|DeletionByTaintManager|taint manager: deleting|usage exceeds the total limit"
+        r"|\s{2,}(?-i:Evicted)(?:\s{2,}|\s*$)",
         example="DisruptionTarget  True  DeletionByTaintManager  Taint manager: deleting due to NoExecute taint",
         counter_example="cache: 14 entries evicted",
         at_warning=True,
@@ -121,8 +128,8 @@ WORKLOAD = (
     ),
     Rule(
         failure_class="user_cancelled",
-        needles=("cancelled by",),
-        pattern=r"^\s{0,12}[\d_.+]{1,24}(?:\s{1,40}[\w.+-]{1,60}){0,6}\s{1,40}CANCELLED by \d{1,10}",
+        needles=("cancelled by", "cancelled+"),
+        pattern=r"^\s{0,12}[\d_.+]{1,24}(?:\s{1,40}[\w.+-]{1,60}){0,6}\s{1,40}CANCELLED(?: by \d{1,10}|\+)",
         example="771      CANCELLED by 1001   0:0",
         counter_example="slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
     ),

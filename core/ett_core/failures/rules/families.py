@@ -1,0 +1,226 @@
+"""Families of messages: what a whole library says of its failures, where no other row knows the words.
+
+They stand behind all other tables: an error of CUDA that no row names is an error of CUDA all the
+same. None is certain, and what the same traceback says better goes before.
+"""
+
+from __future__ import annotations
+
+from ett_core.failures.rule import CASCADE, Rule
+
+FAMILIES = (
+    Rule(
+        failure_class="gpu_app_fault",
+        needles=(
+            "cuda error: ",
+            "hip error: ",
+            "cuda_error_",
+            "cudaerror",
+            "triton error [",
+            "cuda failure",
+            "hsa_status_error",
+            "_status_",
+        ),
+        pattern=r"\b(?:CUDA|HIP) error: \w|\bCUDA_ERROR_(?!OUT_OF|SUCCESS)\w|\bcudaError[A-Z]\w|Triton Error \[|cuda failure(?: \d{1,3})? '|\bHSA_STATUS_ERROR\w*"
+        r"|\b(?:CU(?:BLAS|DNN|SPARSE|SOLVER|FFT)|NVJPEG|miopen|rocblas)_STATUS_(?!SUCCESS)\w",
+        example="RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( handle )`",
+        counter_example="cublasCreate returned CUBLAS_STATUS_SUCCESS",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="cuda_driver",
+        needles=(
+            "nvml",
+            "nvidia-container-cli",
+            "select device driver",
+            "cuda initialization",
+            "cuda unknown error",
+        ),
+        pattern=r"failed to initialize nvml|nvidia-container-cli: .{0,120}error|could not select device driver"
+        r"|error.{0,80}cuda initialization|CUDA unknown error",
+        example="Failed to initialize NVML: Unknown Error",
+        counter_example="NVML was initialised",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="network_fault",
+        needles=("nccl warn", "ucx  error", "ucx error", "got completion"),
+        pattern=r"got completion.{0,80}(?:error|status=?) ?[1-9]|NCCL WARN.{0,40}\bNET/(?!Plugin)\w+.{0,160}(?:fail|error|couldn't|could not|unable|invalid)"
+        r"|UCX\s{1,4}ERROR.{0,200}(?:timeout|retry|unreachable|failed|error)",
+        example="[7] create_component:459 NCCL WARN NET/OFI Couldn't open AV. RC: -22, ERROR: Invalid argument",
+        counter_example="NCCL INFO NET/Plugin: Failed to find ncclCollNetPlugin_v4 symbol.",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="rendezvous_failure",
+        needles=("bootstrap root",),
+        pattern=r"bootstrap root ?: (?:rank \d+ of \d+ ranks has already checked in|mismatch in rank count)",
+        example="bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in",
+        counter_example="NCCL INFO bootstrap root is at 10.0.0.1",
+        certain=False,
+    ),
+    Rule(
+        failure_class="rendezvous_failure",
+        needles=(
+            "name or service not known",
+            "failure in name resolution",
+            "hostname/address could not be resolved",
+        ),
+        pattern=r"(?:c10d|rdzv|rendezvous|master_addr|tcpstore|gaierror|socket).{0,120}(?:name or service not known"
+        r"|failure in name resolution|could not be resolved)",
+        example="socket.gaierror: [Errno -2] Name or service not known",
+        counter_example="ping: name or service not known",
+        certain=False,
+    ),
+    Rule(
+        failure_class="network_fault",
+        needles=("errno 101]", "errno 113]", "errno 110]", "errno 99]"),
+        pattern=r"\[errno (?:99|101|110|113)\] (?!.{0,120}'/)",
+        example="TimeoutError: [Errno 110] Connection timed out",
+        counter_example="[Errno 2] No such file or directory",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="storage_io",
+        needles=(
+            "errno 6]",
+            "errno 16]",
+            "errno 19]",
+            "errno 61]",
+            "errno 71]",
+            "errno 74]",
+            "errno 117]",
+            "failedmount",
+            "mountvolume",
+        ),
+        pattern=r"\[errno (?:6|16|19|61|71|74|117)\] |MountVolume\.\w+ failed|FailedMount",
+        example="OSError: [Errno 117] Structure needs cleaning: '/data/part-3'",
+        counter_example="[Errno 2] No such file or directory: '/data/part-3'",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="object_store",
+        needles=(
+            "botocore.",
+            "s3transfer",
+            "google.api_core.exceptions",
+            "gcsfs.",
+            "azure.core.exceptions",
+            "failed to download",
+            "failed to upload",
+            "error uploading",
+            "error downloading",
+        ),
+        pattern=r"\b(?:botocore|s3transfer)\.\w+\.\w+|google\.api_core\.exceptions\.\w+.{0,200}(?:storage|gs://|bucket)"
+        r"|gcsfs\.\w+\.\w*Http\w*Error|azure\.core\.exceptions\.\w+"
+        r"|(?:failed to|error) (?:down|up)load(?:ing)?\b.{0,80}\b(?:s3|gs|gcs|oci|abfss?|wasbs?|hdfs|r2)://",
+        example="RuntimeError: Failed to download s3://bucket/train/index.json -> /tmp/index.json. Got errors:",
+        counter_example="ModuleNotFoundError: No module named 'botocore.vendored'",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="service_error",
+        needles=(
+            "requests.exceptions.",
+            "urllib3.exceptions.",
+            "aiohttp.client_exceptions.",
+            "httpx.",
+            "httpcore.",
+            "urllib.error.",
+            "inactiverpcerror",
+            "google.api_core.exceptions",
+            "wandb: error",
+            "mlflowexception",
+            "neptune.",
+            "certificate verify failed",
+            "etcdserver: ",
+        ),
+        pattern=r"\b(?:requests|urllib3)\.exceptions\.[A-Z]\w+|aiohttp\.client_exceptions\.[A-Z]\w+|\bhttp(?:x|core)\.[A-Z]\w+"
+        r"|urllib\.error\.[A-Z]\w+|InactiveRpcError|google\.api_core\.exceptions\.\w+|certificate verify failed"
+        r"|wandb: ERROR .{0,120}(?:timed? ?out|communicat|network|connect|50\d)|MlflowException: .{0,80}(?:request|connect|timed)"
+        r"|neptune\.\w*\.?\w*exceptions\.\w*Connection\w*|etcdserver: .{0,40}(?:timed out|unavailable|no leader)",
+        example="wandb: ERROR Run initialization has timed out after 600 sec.",
+        counter_example="wandb: Network error (ReadTimeout), entering retry loop.",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        needles=(
+            "actor died unexpectedly",
+            "rayactorerror",
+            "actordiederror",
+            "actorunavailableerror",
+            "workercrashederror",
+            "worker died or was killed",
+            "horovodinternalerror",
+            "mpi_abort was invoked",
+            "deadlockdetectedexception",
+            "jax distributed service detected",
+            "coordination service",
+            "heartbeat timeout",
+        ),
+        pattern=r"actor died unexpectedly|(?:RayActor|ActorDied|ActorUnavailable|WorkerCrashed)Error|worker died or was killed"
+        r"|HorovodInternalError|MPI_ABORT was invoked|DeadlockDetectedException|JAX distributed service detected"
+        r"|coordination ?service.{0,160}(?:unhealthy|heartbeat|disconnect|error)|task.{0,60}heartbeat timeout",
+        example="ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.",
+        counter_example="the coordination service has started",
+        certain=False,
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="collective_timeout",
+        role=CASCADE,
+        needles=("ei0002", "ei0006", "notify register times out", "getting socket times out", "hccl"),
+        pattern=r"EI000[26]: |notify register times out|getting socket times out|HCCL.{0,120}(?:timeout occurred|watchdog thread terminated)",
+        example="EI0002: The wait execution of the Notify register times out.",
+        counter_example="HCCL INFO the timeout is 1800 s",
+        certain=False,
+    ),
+    Rule(
+        failure_class="straggler",
+        role=CASCADE,
+        needles=("waiting for remainder of ranks", "[missing ranks: ", "stalled ranks:"),
+        example="One or more tensors were submitted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds.",
+        counter_example="no missing ranks",
+        certain=False,
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="native_crash",
+        needles=(
+            "terminate called",
+            "check failed: ",
+            "fatal error condition",
+            "assertion failed",
+            "internal assert",
+        ),
+        pattern=r"terminate called (?:after throwing|without an active)|^F\d{4} .{0,120}check failed: |check failure stack trace"
+        r"|fatal error condition|: assertion failed\b",
+        example="terminate called after throwing an instance of 'std::length_error'",
+        counter_example="I0514 10:39:14 retry after check failed: quota",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="unknown",
+        role=CASCADE,
+        needles=(
+            "traceback (most recent call last)",
+            "processraisedexception",
+            "crashloopbackoff",
+            "back-off restarting failed",
+        ),
+        example="Traceback (most recent call last):",
+        counter_example="traceback of the walls",
+        certain=False,
+        weak=True,
+    ),
+)
