@@ -21,6 +21,7 @@ COMMANDS = {
     "account": "print where the time of recorded jobs went",
     "diagnose": "say why a job ended, from its logs",
     "failures": "say what the failures of a fleet cost, and what is to blame",
+    "report": "write a job or a fleet to one file of HTML",
     "import": "turn logs of jobs that were never instrumented into events",
     "simulate": "invent the events of a fleet, and the truth of where its time went",
     "interval": "compute the checkpoint interval that wastes least",

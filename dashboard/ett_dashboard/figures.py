@@ -7,7 +7,7 @@ Plotly reads a little HTML in labels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from html import escape
 from typing import Any
@@ -23,8 +23,8 @@ LANE_HEIGHT = 0.78
 _TIGHT = {"l": 4, "r": 8, "t": 6, "b": 4}
 
 
-def donut(shares: Sequence[Share], ett: float | None) -> Figure:
-    """The partition as a ring, with ETT% in its middle."""
+def donut(shares: Sequence[Share], ett: float | None, said: Callable[[float], str] = duration) -> Figure:
+    """The partition as a ring, with ETT% in its middle; `said` puts an amount of time into words."""
     trace = {
         "type": "pie",
         "hole": 0.68,
@@ -34,7 +34,7 @@ def donut(shares: Sequence[Share], ett: float | None) -> Figure:
         "values": [share.seconds for share in shares],
         "marker": {"colors": [component_colour(share.component) for share in shares], "line": {"width": 1}},
         "textinfo": "none",
-        "hovertext": [_hover(share) for share in shares],
+        "hovertext": [_hover(share, said) for share in shares],
         "hoverinfo": "text",
     }
     layout = {
@@ -49,18 +49,18 @@ def donut(shares: Sequence[Share], ett: float | None) -> Figure:
     return {"data": [trace], "layout": layout}
 
 
-def pareto(shares: Sequence[Share]) -> Figure:
-    """The largest losses, one bar a component, largest on top."""
+def pareto(shares: Sequence[Share], said: Callable[[float], str] = duration) -> Figure:
+    """The largest losses, one bar a component, largest on top; `said` puts an amount of time into words."""
     trace = {
         "type": "bar",
         "orientation": "h",
         "y": [share.component for share in shares],
         "x": [share.seconds for share in shares],
         "marker": {"color": [GROUP_COLOURS[share.group] for share in shares]},
-        "text": [f"{duration(share.seconds)} · {percent(share.percent)}" for share in shares],
+        "text": [f"{said(share.seconds)} · {percent(share.percent)}" for share in shares],
         "textposition": "outside",
         "cliponaxis": False,
-        "hovertext": [_hover(share) for share in shares],
+        "hovertext": [_hover(share, said) for share in shares],
         "hoverinfo": "text",
     }
     room = max((share.seconds for share in shares), default=1.0) * 1.38
@@ -189,9 +189,9 @@ def _failure_hover(failure: FailureRow) -> str:
     )
 
 
-def _hover(share: Share) -> str:
+def _hover(share: Share, said: Callable[[float], str]) -> str:
     return (
-        f"<b>{escape(share.component)}</b><br>{duration(share.seconds)} · {percent(share.percent)}"
+        f"<b>{escape(share.component)}</b><br>{said(share.seconds)} · {percent(share.percent)}"
         f"<br>{share.meaning}"
     )
 

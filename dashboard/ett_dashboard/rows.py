@@ -113,7 +113,7 @@ class JobDetail(Job, frozen=True, kw_only=True):
 
     as_of: float | None = None
     attempt_list: list[AttemptAccount] = []
-    failure_list: list[FailureRow] = []
+    failure_list: Sequence[FailureRow] = ()
     timeline: list[StretchRow] = []
     checkpoints: list[CheckpointRow] = []
     compile: dict[str, float] = {}

@@ -147,12 +147,16 @@ def plain(text: str, limit: int = 120) -> str:
     >>> plain("a\u202eb\nc"), plain("x" * 9, limit=5)
     ('ab c', 'xxxx…')
     """
-    kept = "".join(
+    kept = text if text.isprintable() else _without_controls(text)
+    return kept if len(kept) <= limit else kept[: limit - 1] + "…"
+
+
+def _without_controls(text: str) -> str:
+    return "".join(
         " " if character in "\r\n\t" else character
         for character in text
         if character in "\r\n\t\u200d" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
     )
-    return kept if len(kept) <= limit else kept[: limit - 1] + "…"
 
 
 def markdown_safe(text: str) -> str:

@@ -213,4 +213,4 @@ def test_a_flood_of_evidence_is_cut_on_the_page():
     rows = [EvidenceRow(time=AT + n, rank=n, text="bye") for n in range(markup.MOST_LINES + 24)]
     table = markup.evidence_table(frames.evidence_lines(failure(evidence=rows)), UTC)
     assert table.count("<tr class=") == markup.MOST_LINES
-    assert "24 more lines in the CSV" in table
+    assert "24 more lines are left out" in table

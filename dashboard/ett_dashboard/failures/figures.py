@@ -23,6 +23,7 @@ ROLE_COLOURS: Mapping[str, str] = {
 }
 ROLE_SYMBOLS: Mapping[str, str] = {"root": "x", "cascade": "circle", "teardown": "triangle-down"}
 MOST_CLASSES = 12
+NOTE_HEIGHT = 17
 OUTBREAK_COLOUR = "#b3386e"
 TEXT_ROOM = 1.75
 """Bars end at 1 of so much width: what is left holds their words."""
@@ -80,10 +81,10 @@ def over_time(
         for domain in DOMAINS
         if (members := [part for part in parts if part.domain == domain])
     ]
-    marks = [_mark(outbreak, span, zone) for outbreak in outbreaks]
+    marks = [_mark(outbreak, place, span, zone) for place, outbreak in enumerate(outbreaks)]
     layout = {
         "height": 300,
-        "margin": {"l": 4, "r": 12, "t": 26, "b": 4},
+        "margin": {"l": 4, "r": 12, "t": 10 + NOTE_HEIGHT * max(len(outbreaks), 1), "b": 4},
         "barmode": "stack",
         "bargap": 0,
         "showlegend": False,
@@ -179,7 +180,7 @@ def _part_hover(part: Part, zone: tzinfo) -> str:
     )
 
 
-def _mark(outbreak: Outbreak, span: tuple[float, float], zone: tzinfo) -> tuple[Figure, Figure]:
+def _mark(outbreak: Outbreak, place: int, span: tuple[float, float], zone: tzinfo) -> tuple[Figure, Figure]:
     begin, end = max(outbreak.since, span[0]), span[1] if outbreak.until is None else outbreak.until
     x0, x1 = local(begin, zone), local(max(end, begin), zone)
     shape = {
@@ -203,6 +204,7 @@ def _mark(outbreak: Outbreak, span: tuple[float, float], zone: tzinfo) -> tuple[
         "y": 1,
         "yref": "paper",
         "yanchor": "bottom",
+        "yshift": NOTE_HEIGHT * place,
         "showarrow": False,
         "font": {"size": 12},
     }

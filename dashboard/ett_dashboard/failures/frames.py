@@ -22,6 +22,7 @@ UNKNOWN = "unknown"
 DOMAINS = ("workload", "infrastructure", "platform", UNKNOWN)
 ROLES = ("root", "cascade", "teardown", "warning", "context")
 """Roles of a line, the one that explains most first."""
+MOST_CHARACTERS = 8000
 NEAR_S = 1.0
 """A line of a diagnosis and the same line of a log are stamped no further apart than this."""
 
@@ -52,8 +53,11 @@ class Part(msgspec.Struct, frozen=True):
     classes: tuple[tuple[str, int], ...]
 
 
-def evidence_lines(failure: JobFailure) -> list[EvidenceLine]:
-    """The evidence of all ranks in order of time, each with the role that the diagnosis gives it."""
+def evidence_lines(failure: JobFailure, most_characters: int = MOST_CHARACTERS) -> list[EvidenceLine]:
+    """The evidence of all ranks in order of time, each with the role that the diagnosis gives it.
+
+    Of a text longer than `most_characters` the end is kept, where a traceback says what it is.
+    """
     rows = sorted(failure.evidence, key=lambda row: row.time)
     told = [(row, role_of(row, failure.diagnosis)) for row in rows]
     zero = next((row.time for row, role in told if role == ROLES[0]), failure.time)
@@ -65,7 +69,7 @@ def evidence_lines(failure: JobFailure) -> list[EvidenceLine]:
             where=place(row.rank, row.node),
             source=plain(row.source or "", 40),
             role=role,
-            text="\n".join(plain(line, 1000) for line in row.text.splitlines()),
+            text="\n".join(plain(line, 1000) for line in _ending(row.text, most_characters).splitlines()),
         )
         for row, role in told
     ]
@@ -80,6 +84,15 @@ def role_of(row: EvidenceRow, diagnosis: Diagnosis) -> str:
         if (known.time is None or abs(known.time - row.time) <= NEAR_S) and known.text.strip() in lines
     }
     return next((role for role in ROLES if role in roles), "")
+
+
+def _ending(text: str, most: int) -> str:
+    """The end of a text, of so many characters at most.
+
+    >>> _ending("abcdef", 4), _ending("abc", 4)
+    ('…def', 'abc')
+    """
+    return text if len(text) <= most else f"…{text[1 - most :]}"
 
 
 def domain_of(failure_class: str) -> str:

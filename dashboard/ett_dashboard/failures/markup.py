@@ -25,7 +25,7 @@ from ett_dashboard.markup import of_job, said
 from ett_dashboard.words import accelerator_hours, many
 
 MOST_LINES = 400
-"""Lines of evidence on a page; the table to take away holds all."""
+"""Lines of evidence that are shown; the table to take away holds all."""
 
 
 def failure_address(failure_id: str) -> str:
@@ -97,11 +97,11 @@ def failure_head(failure: FailureDetail, zone: tzinfo, *, linked: bool = True) -
     )
 
 
-def evidence_table(lines: Sequence[EvidenceLine], zone: tzinfo) -> str:
+def evidence_table(lines: Sequence[EvidenceLine], zone: tzinfo, *, most: int = MOST_LINES) -> str:
     """The lines that tell of a failure in order of time, with the role of each."""
-    rows = "".join(_line_row(line, zone) for line in lines[:MOST_LINES])
-    left = len(lines) - MOST_LINES
-    more = f'<p class="ett-quiet">{many(left, "more line")} in the CSV.</p>' if left > 0 else ""
+    rows = "".join(_line_row(line, zone) for line in lines[:most])
+    left = len(lines) - most
+    more = f'<p class="ett-quiet">{many(left, "more line")} are left out.</p>' if left > 0 else ""
     head = "".join(f"<th>{name}</th>" for name in ("Time", "After", "Where", "From", "Role", "Line"))
     table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
     return f'<table class="ett-list ett-evidence">{table}</table>{more}'

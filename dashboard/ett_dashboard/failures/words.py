@@ -9,7 +9,7 @@ from ett_core.failures.words import DOMAIN_WORDS, REPEATED_WORDS, RETRY_WORDS, c
 from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
 from ett_dashboard.failures.rows import Failures, JobFailure
-from ett_dashboard.words import Sentence, accelerator_hours, compact, duration, many, percent, plain
+from ett_dashboard.words import Sentence, accelerator_hours, compact, many, percent, plain
 
 LAUNCHER = "launcher"
 
@@ -110,11 +110,11 @@ def place(rank: int | None, node: str | None) -> str:
     """Where something was seen.
 
     >>> place(3, "n1"), place(-1, "n1"), place(None, "")
-    ('rank 3 on n1', 'launcher on n1', 'nowhere that is known')
+    ('rank 3 on n1', 'launcher on n1', 'not known')
     """
     who = "" if rank is None else LAUNCHER if rank < 0 else f"rank {rank}"
     on = plain(node, 60) if node else ""
-    return " on ".join(part for part in (who, on) if part) or "nowhere that is known"
+    return " on ".join(part for part in (who, on) if part) or "not known"
 
 
 def when(unix_s: float, zone: tzinfo) -> str:
@@ -125,11 +125,6 @@ def when(unix_s: float, zone: tzinfo) -> str:
     '24 Nov 16:00'
     """
     return f"{datetime.fromtimestamp(unix_s, zone):%-d %b %H:%M}"
-
-
-def unrecovered(failure: JobFailure) -> str:
-    """How long it took back to the loop."""
-    return "not so far" if failure.ttr_s is None else duration(failure.ttr_s)
 
 
 def _times(factor: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from ett_dashboard.figures import Figure
 from ett_dashboard.markup import of_job
@@ -41,7 +42,10 @@ def rendered(pieces: Sequence[Piece]) -> tuple[str, list[Chart]]:
 def table(frame: pd.DataFrame, formats: Mapping[str, Format] | None = None, *, most: int = 200) -> str:
     """A table of at most so many rows; cells are inert text, numbers stand at the right."""
     given = formats or {}
-    head = "".join(f"<th>{escape(name)}</th>" for name in frame.columns)
+    head = "".join(
+        f'<th class="{"ett-number" if is_numeric_dtype(frame[name]) else ""}">{escape(name)}</th>'
+        for name in frame.columns
+    )
     shown = [given.get(name) for name in frame.columns]
     rows = "".join(
         f"<tr>{''.join(map(_cell, row, shown))}</tr>" for row in frame.head(most).itertuples(index=False)

@@ -1,0 +1,72 @@
+"""Figures that stand at the head of the failures of a fleet and of one failure. Pure."""
+
+from __future__ import annotations
+
+from ett_dashboard.failures.rows import FailureOfJob, Failures, Nodes
+from ett_dashboard.failures.words import recurrence
+from ett_dashboard.tiles import Tile
+from ett_dashboard.words import compact, duration, percent, whole
+
+HOUR_S = 3600.0
+LOST_MEANING = (
+    "Accelerator-hours of training thrown away, of standing still and of recovery; "
+    "queueing holds no accelerator and counts nothing."
+)
+COST_MEANING = "The same in money, at the prices of the exporter."
+
+
+def failures_tiles(found: Failures, nodes: Nodes | None) -> list[Tile]:
+    """What failures of a window cost together, and how many things are to blame."""
+    worst = max(found.groups, key=lambda group: group.lost_accelerator_s, default=None)
+    share = None if worst is None or worst.lost_ratio is None else 100 * worst.lost_ratio
+    loops = sum(failure.recurrence.crash_loop for failure in found.failures)
+    suspects = sum(node.suspect for node in nodes.nodes) if nodes else None
+    tiles: list[Tile] = [
+        (
+            "Lost to failures",
+            f"{compact(found.lost_accelerator_s / HOUR_S)} h",
+            LOST_MEANING,
+        ),
+        ("Failures", whole(found.total), "Attempts that ended before they were through."),
+        ("Worst class", percent(share), "Share of all that was lost that the costliest class made up."),
+        (
+            "In crash loops",
+            whole(loops),
+            "Failures listed here that left their job where the one before had left it.",
+        ),
+        ("Suspect nodes", whole(suspects), "Nodes that fail more often than chance explains."),
+    ]
+    if found.cost is not None:
+        tiles.insert(1, ("Cost", compact(found.cost), COST_MEANING))
+    return tiles
+
+
+def cost_tiles(failure: FailureOfJob) -> list[Tile]:
+    """What one failure cost, and how often it has come."""
+    cost = failure.losses
+    tiles: list[Tile] = [
+        (
+            "Lost",
+            f"{compact(failure.lost_accelerator_s / HOUR_S)} h",
+            f"{LOST_MEANING} On {whole(cost.accelerators)} accelerators.",
+        ),
+        ("Training lost", duration(cost.unsaved_s), "Training whose steps this failure took back."),
+        ("Stood still", duration(cost.stalled_s), "Time without progress before the failure was noticed."),
+        (
+            "Recovery",
+            duration(cost.recovery_s),
+            f"From the failure to the next loop or failure; {duration(cost.queue_s)} of it in a queue.",
+        ),
+        ("Back in the loop after", _back(failure), "Time to recover: from the failure to the next loop."),
+        ("In a row", recurrence(failure), "Failures of this job by the same class, one after the other."),
+    ]
+    if failure.cost is not None:
+        tiles.insert(
+            1,
+            ("Cost", compact(failure.cost), COST_MEANING),
+        )
+    return tiles
+
+
+def _back(failure: FailureOfJob) -> str:
+    return "not so far" if failure.ttr_s is None else duration(failure.ttr_s)

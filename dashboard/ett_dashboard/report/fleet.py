@@ -1,0 +1,208 @@
+"""The report of a fleet over a window: where its time went, what failed, what became slower. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from functools import partial
+
+import msgspec
+import pandas as pd
+
+from ett_core.components import GROUPS, group_seconds
+from ett_dashboard import figures, frames, markup
+from ett_dashboard.failures import figures as failure_figures
+from ett_dashboard.failures import markup as failure_markup
+from ett_dashboard.failures.frames import by_domain, failures_frame
+from ett_dashboard.failures.questions import WORDS
+from ett_dashboard.failures.rows import Failures, Nodes, Regressions
+from ett_dashboard.failures.tiles import LOST_MEANING, failures_tiles
+from ett_dashboard.failures.words import fleet_sentence, when
+from ett_dashboard.regressions import figures as regression_figures
+from ett_dashboard.regressions import markup as regression_markup
+from ett_dashboard.regressions.frames import families_frame, history
+from ett_dashboard.regressions.rows import Families, Runs
+from ett_dashboard.regressions.words import MAIN_FIGURES, amount, family_name, figure_name
+from ett_dashboard.report.pieces import Chart, Columns, Piece, table
+from ett_dashboard.report.rows import FleetTime, FleetWindow
+from ett_dashboard.rows import Job
+from ett_dashboard.tiles import Tile
+from ett_dashboard.words import accelerator_hours, compact, duration, percent, plain, whole
+
+HOUR_S = 3600.0
+MOST_JOBS = 50
+MOST_FAILURES = 50
+MOST_HISTORIES = 8
+ETT_MEANING = "Share of the held accelerator time that was training whose effect survives."
+
+
+class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the report of a fleet tells, as the query API answered."""
+
+    window: str
+    time: FleetWindow
+    jobs: Sequence[Job]
+    failures: Failures
+    nodes: Nodes
+    regressions: Regressions
+    families: Families
+    runs: Runs
+
+
+def title(told: FleetReport) -> str:
+    """What the file is about."""
+    return f"Fleet, {WORDS[told.window]}: effective training time"
+
+
+def pieces(told: FleetReport, zone: tzinfo) -> list[Piece]:
+    """The report from top to bottom; moments are in `zone`."""
+    span = f"{when(told.time.begin, zone)} to {when(told.time.end, zone)}"
+    return [
+        markup.page_head(f"Fleet, {WORDS[told.window]}", span),
+        markup.tiles(_tiles(told), lead=True),
+        *_time(told.time),
+        *_failures(told, zone),
+        *_slower(told, zone),
+        *_jobs(told.jobs, told.time.end),
+    ]
+
+
+def _tiles(told: FleetReport) -> list[Tile]:
+    time, lost = told.time.all, told.failures.lost_accelerator_s
+    ratio = None if time.effective_ratio is None else 100 * time.effective_ratio
+    return [
+        (
+            "Effective training time",
+            percent(ratio),
+            ETT_MEANING,
+        ),
+        ("Held", f"{compact(time.total / HOUR_S)} h", "Accelerator-hours that jobs held in this time."),
+        ("Jobs", whole(time.jobs), "Jobs with any time in it."),
+        ("Failures", whole(told.failures.total), "Attempts that ended before they were through."),
+        (
+            "Lost to failures",
+            f"{compact(lost / HOUR_S)} h",
+            LOST_MEANING,
+        ),
+    ]
+
+
+def _time(window: FleetWindow) -> list[Piece]:
+    shares = frames.partition(window.all.components)
+    note = "accelerator-hours held; each belongs to exactly one component"
+    parts: list[Piece] = [markup.section("Where the time went", note, legend=True)]
+    if not shares:
+        return [*parts, markup.quiet("No job held an accelerator in this time.")]
+    ratio = window.all.effective_ratio
+    percentage = None if ratio is None else 100 * ratio
+    ring = Chart(figures.donut(shares, percentage, _hours), "Partition of the held time")
+    lost = frames.losses(window.all.components)
+    largest = Chart(figures.pareto(lost, _hours), "Largest losses by component")
+    parts.append(Columns(cells=[[ring], [largest]], widths=[1, 2]))
+    parts.append(table(held_frame(shares), {"Accelerator-hours": compact, "Share": percent}))
+    if window.fleet:
+        parts += [
+            markup.section("By team", "of the held accelerator time"),
+            table(groups_frame(window.fleet)),
+        ]
+    return parts
+
+
+def held_frame(shares: Sequence[frames.Share]) -> pd.DataFrame:
+    """The partition of held accelerator time as a table, in accelerator-hours and percent."""
+    rows = [(s.component, s.group, s.meaning, s.seconds / HOUR_S, s.percent) for s in shares]
+    total = sum(share.seconds for share in shares) / HOUR_S
+    rows.append(("all", "", "the held time", total, sum(share.percent for share in shares)))
+    return pd.DataFrame(rows, columns=["Component", "Group", "What it holds", "Accelerator-hours", "Share"])
+
+
+def groups_frame(groups: Sequence[FleetTime]) -> pd.DataFrame:
+    """Groups of jobs, the one that lost most first; shares of the held time in words."""
+    rows = []
+    for group in sorted(groups, key=lambda group: (-_lost(group), group.key)):
+        shares = group_seconds(dict(group.components))
+        parts = [percent(100 * shares[name] / group.total) if group.total else "" for name in GROUPS]
+        rows.append(
+            (plain(group.key) or "(none)", group.jobs, accelerator_hours(group.total), *parts, group.failures)
+        )
+    return pd.DataFrame(
+        rows, columns=["Team", "Jobs", "Held", *(name.capitalize() for name in GROUPS), "Failures"]
+    )
+
+
+def _lost(group: FleetTime) -> float:
+    return group.total * (1.0 - (group.effective_ratio or 0.0))
+
+
+def _failures(told: FleetReport, zone: tzinfo) -> list[Piece]:
+    found, span = told.failures, (told.regressions.begin, told.regressions.end)
+    parts: list[Piece] = [markup.section("Failures", "what they cost, when, and what is to blame")]
+    parts.append(markup.said(fleet_sentence(found)))
+    if not found.total:
+        return parts
+    parts.append(markup.tiles(failures_tiles(found, told.nodes)))
+    outbreaks = told.regressions.outbreaks
+    if outbreaks:
+        parts.append(failure_markup.outbreaks(outbreaks, zone))
+    over_time = failure_figures.over_time(by_domain(found.over_time), outbreaks, span, zone, by_count=True)
+    parts += [
+        Columns(
+            cells=[
+                [Chart(failure_figures.pareto(found.groups), "Classes of failures by what they cost")],
+                [Chart(over_time, "Failures over time"), failure_markup.domains()],
+            ],
+            widths=[1, 1],
+        ),
+    ]
+    if told.nodes.nodes:
+        parts += [
+            markup.section("Nodes at which failures point"),
+            f'<div class="ett-wide">{failure_markup.suspects(told.nodes.nodes, zone)}</div>',
+        ]
+    worst = sorted(found.failures, key=lambda failure: (-failure.lost_accelerator_s, failure.id))
+    formats = {"Lost": lambda hours: f"{compact(hours)} h", "Back after": duration}
+    parts += [
+        markup.section("Failures that cost most"),
+        table(failures_frame(worst, zone), formats, most=MOST_FAILURES),
+    ]
+    return parts
+
+
+def _slower(told: FleetReport, zone: tzinfo) -> list[Piece]:
+    found = told.regressions.components
+    parts: list[Piece] = [markup.section("Slower in new runs", "each family of jobs against its own history")]
+    if not found:
+        parts.append(markup.quiet("No part of a start, a recovery or the loop became longer."))
+    else:
+        parts.append(regression_markup.alarms(found, zone, linked=False))
+    span = (told.runs.begin, told.runs.end)
+    charts = [_history(told, number, span, zone) for number in range(min(len(found), MOST_HISTORIES))]
+    parts += [
+        Columns(cells=charts[place : place + 2], widths=[1] * len(charts[place : place + 2]))
+        for place in range(0, len(charts), 2)
+    ]
+    if told.families.families:
+        formats = {figure_name(figure): partial(amount, figure) for figure in MAIN_FIGURES}
+        parts.append(table(families_frame(told.families.families, found, zone), formats))
+    return parts
+
+
+def _history(told: FleetReport, number: int, span: tuple[float, float], zone: tzinfo) -> list[Piece]:
+    change = told.regressions.components[number]
+    shown = history(told.runs.runs, change.figure, change.family, change)
+    name = f"{figure_name(change.figure)} of {family_name(change.family)}"
+    return [markup.quiet(name), Chart(regression_figures.history(shown, span, zone), name)]
+
+
+def _hours(accelerator_s: float) -> str:
+    return f"{compact(accelerator_s / HOUR_S)} h"
+
+
+def _jobs(jobs: Sequence[Job], now: float) -> list[Piece]:
+    shown = frames.most_hurt_first(jobs)
+    formats = dict.fromkeys(("For", "Time to start", "Unsaved now", "Wall time"), duration)
+    ago = {"Last progress": lambda seconds: f"{duration(seconds)} before"}
+    return [
+        markup.section("Jobs", "what hurts most comes first"),
+        table(frames.jobs_frame(shown, now), {**formats, **ago, "ETT": percent}, most=MOST_JOBS),
+    ]

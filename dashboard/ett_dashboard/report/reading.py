@@ -1,0 +1,75 @@
+"""Asks an exporter for everything that a report tells, and writes the file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from html import escape
+from pathlib import Path
+
+from ett_dashboard.client import Api
+from ett_dashboard.failures import questions
+from ett_dashboard.report import fleet, job, rows
+from ett_dashboard.report.fleet import FleetReport
+from ett_dashboard.report.page import document
+from ett_dashboard.report.pieces import Piece
+from ett_dashboard.server import plotly_file
+
+WINDOWS_S = {"1h": 3600.0, "24h": 86_400.0, "7d": 7 * 86_400.0, "30d": 30 * 86_400.0, "90d": 90 * 86_400.0}
+
+
+def job_report(api: Api, job_id: str, zone: tzinfo) -> bytes:
+    """The report of a job as a file of HTML.
+
+    Raises:
+        UnknownJobError: the exporter knows no such job.
+        ExporterError: no usable answer.
+    """
+    told = api.ask(rows.job(job_id))
+    return _file(job.title(told), job.pieces(told, zone), told.known_at, zone)
+
+
+def fleet_report(api: Api, window: str, zone: tzinfo, now: float) -> bytes:
+    """The report of a fleet over one of `WINDOWS_S` before `now`, as a file of HTML.
+
+    Raises:
+        ExporterError: no usable answer.
+    """
+    begin = now - WINDOWS_S[window]
+    told = FleetReport(
+        window=window,
+        time=api.ask(rows.fleet(begin, now, "team")),
+        jobs=[row for row in api.jobs().jobs if row.end >= begin],
+        failures=api.ask(questions.failures(window, "lost", {})),
+        nodes=api.ask(questions.nodes(window, {})),
+        regressions=api.ask(questions.regressions(window, {})),
+        families=api.ask(questions.families(window, {})),
+        runs=api.ask(questions.runs(window, {}, "")),
+    )
+    return _file(fleet.title(told), fleet.pieces(told, zone), told.time.as_of, zone)
+
+
+def write(path: Path, content: bytes) -> None:
+    """Put a file in its place whole, or not at all.
+
+    Raises:
+        OSError: it cannot be written there.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _file(title: str, pieces: Sequence[Piece], as_of: float, zone: tzinfo) -> bytes:
+    at = datetime.fromtimestamp(as_of, zone)
+    foot = f"Told by ettwatch as of {at:%Y-%m-%d %H:%M:%S} {at.tzname() or ''}; times are in this zone."
+    plotly = plotly_file().read_text(encoding="utf-8")
+    return document(title, [*pieces, f'<footer class="ett-foot">{escape(foot)}</footer>'], plotly)

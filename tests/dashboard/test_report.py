@@ -1,0 +1,234 @@
+"""A report in one file: nothing fetched, every word inert, the same figures as the pages, never huge."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import timezone
+
+import msgspec
+import pandas as pd
+import pytest
+from fleet_answers import AT, bucket, failure, group, node, outbreak, regression, run
+
+from ett_cli.main import main
+from ett_core.fleet.families import Family
+from ett_dashboard.failures.rows import Failures, JobFailure, Nodes, Regressions
+from ett_dashboard.regressions.rows import Families, Runs
+from ett_dashboard.report import fleet, job
+from ett_dashboard.report.fleet import FleetReport
+from ett_dashboard.report.page import digest, document, script
+from ett_dashboard.report.pieces import Chart, Columns, rendered, table
+from ett_dashboard.report.reading import write
+from ett_dashboard.report.rows import FleetTime, FleetWindow, ReportedJob
+from ett_dashboard.rows import EvidenceRow, Job, StretchRow
+from ett_dashboard.server import plotly_file
+
+UTC = timezone.utc
+HOSTILE = "</script><script>x</script><a href='y'>z</a><!--"
+
+
+def of_job(**fields: object) -> JobFailure:
+    names = JobFailure.__struct_fields__
+    said = {name: value for name, value in msgspec.structs.asdict(failure(**fields)).items() if name in names}
+    return JobFailure(**said)
+
+
+def told_job(failures: Sequence[JobFailure] = (), stretches: int = 2, name: str = "a") -> ReportedJob:
+    mixture = ("training", "data_wait", "checkpoint_blocking", "recompile", "stalled")
+    shares = dict.fromkeys(mixture, 100.0 / len(mixture))
+    return ReportedJob(
+        job_id="ads/a",
+        job_name=name,
+        team=name,
+        state="training",
+        start=AT,
+        end=AT + 100.0 * stretches,
+        wall_s=100.0 * stretches,
+        components={name: seconds * stretches for name, seconds in shares.items()},
+        ett_percent=70.0,
+        failures=len(failures),
+        failure_list=list(failures),
+        timeline=[
+            StretchRow(start=AT + 100.0 * n, end=AT + 100.0 * n + 100.0, attempt=n // 10, components=shares)
+            for n in range(stretches)
+        ],
+        labels={name: name},
+    )
+
+
+def told_fleet(name: str = "ads", **fields: object) -> FleetReport:
+    parts = {"training": 80.0, "stalled": 20.0}
+    time = FleetTime(key=name, jobs=2, total=100.0, effective_ratio=0.8, components=parts)
+    week = AT - 604_800.0
+    lately = Job(
+        job_id=name, state="training", start=AT - 60.0, end=AT, wall_s=60.0, components={"training": 60.0}
+    )
+    said: dict[str, object] = {
+        "window": "7d",
+        "time": FleetWindow(as_of=AT, begin=week, end=AT, all=time, fleet=[time]),
+        "jobs": [lately],
+        "failures": Failures(
+            as_of=AT,
+            failures=[failure(job_name=name, cause=name)],
+            total=1,
+            lost_accelerator_s=5280.0,
+            groups=[group("gpu_ecc", 1.4667, lost_ratio=1.0, cumulative_ratio=1.0)],
+            over_time=[bucket(AT - 3600.0, gpu_ecc=1)],
+        ),
+        "nodes": Nodes(as_of=AT, nodes=[node(node=name)]),
+        "regressions": Regressions(
+            as_of=AT,
+            begin=week,
+            end=AT,
+            runs=1,
+            failures=1,
+            components=[regression(family=name)],
+            outbreaks=[outbreak(failure_class=name)],
+        ),
+        "families": Families(as_of=AT, begin=week, end=AT, families=[Family(name, 1, 1, AT, {})]),
+        "runs": Runs(
+            as_of=AT, begin=week, end=AT, runs=[run("a", 0.0, family=name, time_to_start=9.0)], total=1
+        ),
+    }
+    return FleetReport(**(said | fields))
+
+
+def charts_of(page: str) -> list[dict]:
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_the_page_allows_its_own_two_scripts_and_no_request():
+    page = document("t", ["<p>x</p>"], "var Plotly = {};").decode()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert policy[1].replace("&#x27;", "'") == (
+        f"default-src 'none'; script-src '{digest('var Plotly = {};')}' '{digest(script())}'; "
+        "style-src 'unsafe-inline'; img-src data: blob:"
+    )
+    assert f'<script type="module">{script()}</script>' in page
+    assert not re.search(r'(src|href)="?(https?:)?//', page)
+
+
+def test_plotly_of_the_installed_package_can_stand_in_a_page():
+    document("t", [], plotly_file().read_text(encoding="utf-8"))
+    with pytest.raises(ValueError, match="cannot stand inside"):
+        document("t", [], "x = '</script>'")
+
+
+def test_pieces_keep_their_order_and_charts_their_places():
+    one, two = (Chart({"data": [], "layout": {"height": n}}, str(n)) for n in (1, 2))
+    html, charts = rendered(["<p>a</p>", Columns(cells=[[one], ["<p>b</p>", two]], widths=[1, 3])])
+    assert charts == [one, two]
+    assert re.findall(r'data-chart="(\d)"|<p>(\w)', html) == [("", "a"), ("0", ""), ("", "b"), ("1", "")]
+
+
+def test_a_table_is_inert_and_says_what_it_leaves_out():
+    frame = pd.DataFrame({"Name": [HOSTILE, "b", "c"], "Time": [1.0, None, 3.0], "Count": [1, 2000, 3]})
+    html = table(frame, {"Time": lambda seconds: f"{seconds:.0f} s"}, most=2)
+    assert "<script" not in html
+    assert re.findall(r"<bdi>([^<]*)</bdi>", html)[1:] == ["1 s", "1", "b", "n/a", "2,000"]
+    assert "1 more are left out." in html
+
+
+def test_a_job_is_told_with_its_partition_failures_and_evidence():
+    page = document("t", job.pieces(told_job([of_job()]), UTC), "").decode()
+    for said in (
+        "ads/a",
+        "70.0 %",
+        "gpu_ecc, attempt 2",
+        "Xid 48",
+        "unsaved_training",
+        "infrastructure, certain",
+    ):
+        assert said in page
+    assert [chart["title"] for chart in charts_of(page)] == [
+        "Attempts over time by component",
+        "Partition of the wall time",
+    ]
+
+
+def test_a_job_without_anything_is_told_too():
+    page = document("t", job.pieces(told_job(stretches=0), UTC), "").decode()
+    assert "No stretch of time is known so far." in page
+    assert "None so far" in page
+
+
+def test_a_fleet_is_told_with_what_failed_and_what_became_slower():
+    page = document("t", fleet.pieces(told_fleet(), UTC), "").decode()
+    for said in (
+        "Fleet, the last 7 days",
+        "80.0 %",
+        "suspect",
+        "struck 9 jobs",
+        "Time to start of ads is 2.0",
+    ):
+        assert said in page
+    assert len(charts_of(page)) == 5
+    nothing = Failures(as_of=AT, failures=(), total=0, lost_accelerator_s=0.0)
+    quiet = FleetWindow(as_of=AT, begin=AT, end=AT, all=FleetTime(key="", jobs=0, total=0.0))
+    page = document("t", fleet.pieces(told_fleet(failures=nothing, time=quiet, jobs=[]), UTC), "").decode()
+    assert "No failure in this time" in page
+    assert "No job held an accelerator in this time." in page
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        job.pieces(told_job([of_job(cause=HOSTILE, message=HOSTILE)], name=HOSTILE), UTC),
+        fleet.pieces(told_fleet(HOSTILE), UTC),
+    ],
+    ids=["job", "fleet"],
+)
+def test_words_of_jobs_are_inert_wherever_they_stand(pieces):
+    page = document(HOSTILE, pieces, "").decode()
+    assert len(re.findall("<script", page)) == 3
+    assert len(re.findall("</script", page)) == 3
+    assert "<a href='y'" not in page
+    assert "<!--" not in page
+    assert HOSTILE in json.dumps(charts_of(page)) or "&lt;/script&gt;" in page
+
+
+def test_a_huge_job_stays_small():
+    """Two hundred failures with four hundred long lines each, and a timeline as long as the API gives."""
+    rows = [EvidenceRow(time=AT + n, rank=n, text="x" * 8000) for n in range(400)]
+    failures = [of_job(attempt=n, evidence=rows) for n in range(200)]
+    told = told_job(failures, stretches=2000)
+    page = document(job.title(told), job.pieces(told, UTC), plotly_file().read_text(encoding="utf-8"))
+    assert len(page) < 6_000_000
+    assert b"180 earlier ones" in page
+    assert b"375 more lines are left out" in page
+
+
+def test_a_file_is_put_in_its_place_whole(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_bytes(b"old")
+    write(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(OSError, match="No such file"):
+        write(tmp_path / "none" / "report.html", b"new")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give the id of a job, or --fleet"),
+        (["a", "--fleet", "7d"], "give the id of a job, or --fleet"),
+        (["a", "--time-zone", "Mars/Olympus"], "'Mars/Olympus' is no zone"),
+        (["a", "--exporter", "nowhere"], "does not look like http://HOST:PORT"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_with_a_sentence(capsys, tmp_path, words, said):
+    assert main(["report", *words, "--out", str(tmp_path / "r.html")]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_exporter_that_is_not_there_is_told_in_a_sentence(capsys, tmp_path):
+    words = ["report", "a", "--exporter", "http://127.0.0.1:9", "--out", str(tmp_path / "r.html")]
+    assert main(words) == 1
+    assert "nothing answers at http://127.0.0.1:9" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
