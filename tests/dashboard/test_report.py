@@ -141,7 +141,6 @@ def test_a_job_is_told_with_its_partition_failures_and_evidence():
         "70.0 %",
         "gpu_ecc, attempt 2",
         "Xid 48",
-        "unsaved_training",
         "infrastructure, certain",
     ):
         assert said in page
