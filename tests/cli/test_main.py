@@ -19,6 +19,7 @@ def test_the_names_of_the_commands_are_frozen():
         "account",
         "diagnose",
         "failures",
+        "report",
         "import",
         "simulate",
         "interval",
