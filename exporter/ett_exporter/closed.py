@@ -23,6 +23,7 @@ from ett_core.checkpoint_log import CheckpointDetail
 from ett_core.details import EvidenceLine
 from ett_core.failures import Diagnosis
 from ett_exporter.live import WINDOWS_S, JobPage, JobView
+from ett_exporter.recent import AtHand
 
 COMPRESSION_LEVEL = 6
 LONGEST_WINDOW_S = max(WINDOWS_S.values())
@@ -152,22 +153,33 @@ def between(timeline: Sequence[Stretch], begin: float | None, end: float | None)
 class ClosedJob:
     """A job of which the store holds rows; safe to use from any thread."""
 
-    def __init__(self, job_id: str, last_received_at: float, end: float, read: Callable[[], JobPage]) -> None:
-        """Read nothing yet; `read` gives the whole page, `end` is when the job ended (Unix seconds)."""
+    def __init__(
+        self,
+        job_id: str,
+        last_received_at: float,
+        end: float,
+        read: Callable[[], JobPage],
+        at_hand: AtHand[ClosedJob, JobView],
+    ) -> None:
+        """Read nothing yet; `read` gives the whole page, `end` is when the job ended (Unix seconds).
+
+        `at_hand` keeps the views of this and other such jobs, as far as there is room.
+        """
         self.job_id = job_id
         self.last_received_at = last_received_at
         self.end = end
         self._read = read
+        self._at_hand = at_hand
         self._lock = threading.Lock()
-        self._view: JobView | None = None
 
     def view(self, now: float) -> JobView | None:
         """The job as of `now`; None where its rows cannot be understood."""
         with self._lock:
-            if self._view is None:
-                page = self._page()
-                self._view = page.view if page else None
-            return _as_of(self._view, now) if self._view else None
+            view = self._at_hand.get(self)
+            if view is None and (page := self._page()) is not None:
+                view = page.view
+                self._at_hand.put(self, view)
+            return _as_of(view, now) if view else None
 
     def page(self, now: float, begin: float | None = None, end: float | None = None) -> JobPage | None:
         """The job with its timeline between `begin` and `end` (Unix seconds; None: all); None as `view`."""

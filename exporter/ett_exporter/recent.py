@@ -1,7 +1,9 @@
-"""A mapping that forgets what was not used for longest."""
+"""Mappings of bounded size: what they forget is read again by whoever asks for it."""
 
 from __future__ import annotations
 
+import random
+import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
@@ -40,3 +42,38 @@ class Recent(Generic[K, V]):
     def drop(self, key: K) -> None:
         """Forget an entry."""
         self._entries.pop(key, None)
+
+
+class AtHand(Generic[K, V]):
+    """Keeps up to `most` entries; which one goes for a new one is left to chance. Any thread may call.
+
+    Where all of very many are asked for, again and again, a share of them is there; of those that were used
+    last, none would be.
+    """
+
+    def __init__(self, most: int, seed: int = 0) -> None:
+        self._most = most
+        self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._lock = threading.Lock()
+        self._keys: list[K] = []
+        self._entries: dict[K, V] = {}
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._keys)
+
+    def get(self, key: K) -> V | None:
+        """What is kept under a key, None where nothing is."""
+        return self._entries.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value; another may go."""
+        with self._lock:
+            if key not in self._entries:
+                if len(self._keys) < self._most:
+                    self._keys.append(key)
+                else:
+                    place = self._random.randrange(self._most)
+                    del self._entries[self._keys[place]]
+                    self._keys[place] = key
+            self._entries[key] = value

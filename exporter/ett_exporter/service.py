@@ -27,6 +27,7 @@ from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
 from ett_exporter.live import JobPage, JobView, LiveJob, Taken
 from ett_exporter.places import Place, Snapshot, Stored
+from ett_exporter.recent import AtHand
 from ett_exporter.roster import Roster
 from ett_exporter.settings import Settings
 from ett_exporter.snapshots import code_format
@@ -99,6 +100,7 @@ class Service:
         self.store = store
         self.clock = clock
         self._archive = FileArchive()
+        self._closed_views: AtHand[ClosedJob, JobView] = AtHand(self.settings.limits.closed_views)
         self._jobs: dict[str, LiveJob | ClosedJob] = {}
         self._lock = threading.Lock()
         self._stats = IngestStats()
@@ -327,7 +329,7 @@ class Service:
             assert page is not None  # noqa: S101 - it was written before this job was let go of
             return page
 
-        return ClosedJob(job_id, last_received_at, end, read)
+        return ClosedJob(job_id, last_received_at, end, read, self._closed_views)
 
     def _live(self, job_id: str, last_received_at: float) -> LiveJob:
         """The job in memory, from its past where it was not; the caller holds the lock."""

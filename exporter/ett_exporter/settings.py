@@ -31,6 +31,8 @@ class Limits:
     """Lines of one segment; more are answered 413."""
     jobs: int = 10_000
     """Jobs in the memory of one exporter; a segment of a further job is answered 503."""
+    closed_views: int = 10_000
+    """Jobs that are over, and behind every window, whose answers stay in memory once they were read."""
     series: int = 2_000_000
     """Series of jobs on /metrics; jobs beyond, the latest to come first, are left out and counted."""
     labels: int = 64

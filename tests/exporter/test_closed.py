@@ -20,7 +20,7 @@ from ett_exporter.answers import page_answer
 from ett_exporter.closed import ClosedJob, between, page_of, rows_of
 from ett_exporter.live import LiveJob
 from ett_exporter.service import Service
-from ett_exporter.settings import Settings
+from ett_exporter.settings import Limits, Settings
 from ett_exporter.store import Store
 
 NOW = 1_764_000_200.0
@@ -83,6 +83,21 @@ def test_a_part_of_a_timeline_is_that_of_the_fold(tmp_path, story, times):
         opened.send(story("a"))
         whole = opened.service.page("a", NOW).timeline
         assert between(whole, *times) == list(opened.service.page("a", NOW, *times).timeline)
+
+
+def test_few_closed_jobs_stay_in_memory_and_all_are_answered(tmp_path, story):
+    """Asked for again and again, each answers as it did; no more views are kept than there is room for."""
+    with closing(Store(str(tmp_path / "ett"))) as store:
+        opened = Opened(store, limits=Limits(closed_views=2))
+        for name in "abcdef":
+            opened.send(story(name))
+        opened.now = NOW + 10 * DAY_S
+        opened.clean()
+        first = opened.service.views(opened.now)
+        assert [view.account.job_id for view in first] == list("abcdef")
+        for _ in range(3):
+            assert opened.service.views(opened.now) == first
+            assert len(opened.service._closed_views) == 2
 
 
 def test_a_closed_job_answers_the_same_without_its_events(database, story):
@@ -175,12 +190,12 @@ def test_repeats_alone_do_not_write_a_closed_job_again(tmp_path, story):
         opened.send(story("a"))
         opened.now = NOW + 20 * DAY_S
         opened.clean()
-        with store._writing() as connection:
+        with store.transactions.writing() as connection:
             connection.execute(text("UPDATE jobs SET state = 'untouched'"))
         assert set(opened.send(story("a"))) == {0}
         opened.clean()
         assert opened.kind("a") is ClosedJob
-        with store._reading() as connection:
+        with store.transactions.reading() as connection:
             assert connection.execute(text("SELECT state FROM jobs")).scalar_one() == "untouched"
 
 
@@ -263,7 +278,7 @@ def test_a_snapshot_that_does_not_fit_is_ignored(tmp_path, story, monkeypatch, h
         opened.send(story("a"))
         opened.service.save_snapshots(0)
         before = opened.answer("a")
-        with store._writing() as connection:
+        with store.transactions.writing() as connection:
             connection.execute(text(harm))
     with closing(Store(path)) as store, caplog.at_level(logging.WARNING):
         again = Opened(store)
@@ -305,7 +320,7 @@ def test_rows_that_mean_nothing_hide_no_other_job(tmp_path, story, caplog):
             opened.send(story(name))
         opened.now = NOW + 20 * DAY_S
         opened.clean()
-        with store._writing() as connection:
+        with store.transactions.writing() as connection:
             connection.execute(text("UPDATE jobs SET detail = '{}' WHERE job_id = 'bad'"))
         assert [view.account.job_id for view in opened.service.views(opened.now)] == ["good"]
         assert opened.service.page("bad", opened.now) is None

@@ -16,9 +16,10 @@ from ett_core.accounting import JobFold
 from ett_exporter.database import sqlalchemy_url
 from ett_exporter.places import Place
 from ett_exporter.schema import segments
+from ett_exporter.segment_rows import unpacked
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
-from ett_exporter.store import JournalOffset, Store, unpacked
+from ett_exporter.store import JournalOffset, Store
 
 DATA = Path(__file__).parent / "data"
 NOW = 1_764_000_200.0
@@ -66,7 +67,7 @@ def test_what_an_old_database_holds_is_there(old):
         fold.add(events)
         assert view.account == fold.account(NOW)
         assert store.journal_offset("/journals/a.jsonl") == JournalOffset(7, 100, 2)
-        with store._reading() as connection:
+        with store.transactions.reading() as connection:
             bodies = [unpacked(blob) for blob in connection.execute(select(segments.c.lines_zlib)).scalars()]
         assert [service.ingest(body, clock_offset_s=50.1).accepted for body in bodies] == [0] * len(bodies)
 

@@ -85,7 +85,7 @@ def test_a_second_exporter_is_refused_until_the_first_has_ended(database_url):
 def test_who_was_replaced_writes_nothing_any_more(database_url):
     """Where a server lost the lock of one exporter and gave it to another, the first one is told so."""
     with closing(Store(database_url)) as first:
-        with first._engine.begin() as connection:
+        with first.transactions.engine.begin() as connection:
             connection.execute(text(END_OTHER_SESSIONS))
         with closing(Store(database_url)) as second:
             second.append(segment(0), 10.0)
@@ -132,7 +132,7 @@ def test_a_commit_whose_answer_is_lost_counts_once(database_url, story):
 
 def lose_next_answer(store):
     """The next commit is done by the server, and its connection cut before the answer is read."""
-    dialect = store._engine.dialect
+    dialect = store.transactions.engine.dialect
     commit = dialect.do_commit
 
     def cut(dbapi_connection):
@@ -169,7 +169,7 @@ def test_a_copy_in_another_cluster_forgets_places_of_the_old_one(database_url):
     """Transactions that this server has not had yet are taken back to the beginning."""
     with closing(Store(database_url)) as store:
         store.append(segment(0), 10.0)
-        with store._writing() as connection:
+        with store.transactions.writing() as connection:
             connection.execute(text("UPDATE segments SET transaction_id = 1000000000000"))
     with closing(Store(database_url)) as store:
         assert [stored.place.transaction_id for stored in store.segments_after("j", store.horizon())] == []
@@ -223,7 +223,7 @@ def test_a_commit_that_was_refused_is_not_in_doubt(database_url):
         "ALTER TABLE jobs ADD CONSTRAINT never UNIQUE (last_received_at) DEFERRABLE INITIALLY DEFERRED"
     )
     with closing(Store(database_url)) as store:
-        with store._writing() as connection:
+        with store.transactions.writing() as connection:
             connection.execute(check)
         store.append(segment(0), 10.0)
         with pytest.raises(StoreError, match="never") as caught:

@@ -99,7 +99,7 @@ def test_reading_goes_on_beyond_one_page(path):
 
 def test_durability_is_set(path):
     """The file is in WAL mode and every commit is synced."""
-    with closing(Store(path)) as store, store._engine.connect() as connection:
+    with closing(Store(path)) as store, store.transactions.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
 
@@ -107,11 +107,11 @@ def test_durability_is_set(path):
 def test_a_failed_write_keeps_nothing_and_says_so(path):
     """When a part of the write fails, no part of the segment is held and it can be sent again."""
     with closing(Store(path)) as store:
-        with store._engine.begin() as connection:
+        with store.transactions.engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE segments RENAME TO elsewhere")
         with pytest.raises(StoreError, match="segments"):
             store.append(segment(0), 10.0)
-        with store._engine.begin() as connection:
+        with store.transactions.engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO segments")
         assert len(store.append(segment(0), 10.0).events) == 1
 
