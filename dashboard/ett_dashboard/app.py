@@ -2,11 +2,13 @@
 
 import streamlit as st
 
+from ett_dashboard import links
 from ett_dashboard.theme import ASSETS, style
 from ett_dashboard.views import fleet, job
 
 st.set_page_config(page_title="ettwatch", page_icon=str(ASSETS / "icon.svg"), layout="wide")
 st.html(f"<style>{style()}</style>")
+links.followed()
 page = st.navigation(
     [
         st.Page(fleet.show, title="Fleet", url_path="", default=True, icon=":material/lan:"),

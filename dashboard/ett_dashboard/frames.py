@@ -69,53 +69,6 @@ def partition_frame(components: Mapping[str, float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["component", "group", "area", "seconds", "percent", "meaning"])
 
 
-def most_hurt_first(jobs: Iterable[Job]) -> list[Job]:
-    """Jobs in the order in which somebody should look at them.
-
-    Live ones before those that are over, then by their state, then by the seconds lost.
-    """
-
-    def hurt(job: Job) -> tuple[bool, int, float, str]:
-        lost_s = job.wall_s - job.components.get(TRAINING, 0.0)
-        return (job.finished, -severity(job.state), -lost_s, job.job_id)
-
-    return sorted(jobs, key=hurt)
-
-
-JOB_COLUMNS = (
-    "Job",
-    "State",
-    "For",
-    "ETT",
-    "Time to start",
-    "Failures",
-    "Unsaved now",
-    "Last progress",
-    "Wall time",
-)
-
-
-def jobs_frame(jobs: Sequence[Job], now: float) -> pd.DataFrame:
-    """The table of jobs in the order given; durations and ages in seconds, ETT in percent."""
-    rows = [
-        (
-            plain(job.title, 60),
-            job.state.replace("_", " "),
-            _age(job.state_since, now),
-            job.ett_percent,
-            job.tts_s,
-            job.failures,
-            job.unsaved_exposure_s,
-            _age(job.last_progress_at, now),
-            job.wall_s,
-        )
-        for job in jobs
-    ]
-    frame = pd.DataFrame(rows, columns=list(JOB_COLUMNS))
-    numbers = [name for name in JOB_COLUMNS if name not in ("Job", "State", "Failures")]
-    return frame.astype(dict.fromkeys(numbers, "float64"))
-
-
 def fleet_components(jobs: Iterable[Job]) -> dict[str, float]:
     """Seconds by component over all jobs of which anything was observed."""
     totals = dict.fromkeys(COMPONENTS, 0.0)

@@ -12,12 +12,15 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from ett_dashboard.client import Api, ExporterError, Question, UnknownJobError
+from ett_core.credentials import token_source
+from ett_dashboard.client import Api, Client, ExporterError, Question, UnknownJobError
 from ett_dashboard.rows import FleetAnswer, JobDetail
+from ett_dashboard.settings import Settings
 
 T = TypeVar("T")
 
@@ -84,6 +87,14 @@ class SharedReads:
             while len(self._entries) > self._limit:
                 self._entries.popitem(last=False)
             return entry
+
+
+@cache
+def shared_reads() -> SharedReads:
+    """The readings of the exporter that the environment names; half a refresh old at most."""
+    settings = Settings.from_environment()
+    client = Client(settings.exporter_url, token=token_source(settings.token_file))
+    return SharedReads(client, keep_s=settings.refresh_s / 2)
 
 
 def _ask(ask: Callable[[], T], before: Reading[T], now: float) -> Reading[T]:

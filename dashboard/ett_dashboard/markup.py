@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from urllib.parse import quote
 
 from ett_core.colours import component_colour, state_group
 from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
+from ett_dashboard.addresses import to_csv, to_job
 from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
 from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence
@@ -65,7 +65,7 @@ def said(words: Sentence) -> str:
 def attention(jobs: Sequence[Job], now: float) -> str:
     """The jobs in trouble, one line each, with a way to them."""
     rows = "".join(
-        f'<a class="ett-alarm" href="job?id={quote(job.job_id, safe="")}" target="_self">'
+        f'<a class="ett-alarm ett-go" href="{to_job(job.job_id)}" target="_self">'
         f"{chip(job.state)}<b>{of_job(job.title, 48)}</b>"
         f"<span>{escape(sentence(job, now).how)}</span></a>"
         for job in jobs
@@ -123,6 +123,11 @@ def unreachable(error: str, age_s: float | None) -> str:
     kept = "Nothing was read so far." if age_s is None else f"What you see is {duration(age_s)} old."
     why = f"<b>The exporter cannot be read:</b> {of_job(error, 200)}."
     return f'<div class="ett-banner" role="alert">{why} {kept}</div>'
+
+
+def csv_link(name: str, **asked: str) -> str:
+    """The way to a table as a file."""
+    return f'<p class="ett-take"><a href="{escape(to_csv(name, **asked))}" download>Download as CSV</a></p>'
 
 
 def quiet(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Serves the app in this process: Streamlit's ASGI application plus Plotly from its package.
+"""Serves the app in this process: Streamlit's ASGI application, Plotly from its package, tables as CSV.
 
 `serve` blocks until the process is told to stop. Settings reach the page scripts, which run in
 threads of this process, through the environment.
@@ -16,11 +16,14 @@ from pathlib import Path
 
 import streamlit as st
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from streamlit import config
 
 from ett_dashboard.chart import PLOTLY_SOURCE
+from ett_dashboard.client import ExporterError, UnknownJobError
+from ett_dashboard.csv_files import FILES
+from ett_dashboard.live import shared_reads
 from ett_dashboard.settings import Address, Settings
 from ett_dashboard.theme import STREAMLIT_OPTIONS
 
@@ -46,7 +49,8 @@ def serve(settings: Settings, address: Address, announce: Callable[[str], None])
         announce(f"http://{_bracketed(address.host)}:{config.get_option('server.port')}")
         yield
 
-    app = st.App(SCRIPT, routes=[Route(PLOTLY_PATH, _plotly)], lifespan=lifespan)
+    routes = [Route(PLOTLY_PATH, _plotly), Route("/csv/{name}", _csv)]
+    app = st.App(SCRIPT, routes=routes, lifespan=lifespan)
     app.run(config={**STREAMLIT_OPTIONS, "server.address": address.host, "server.port": address.port})
 
 
@@ -78,6 +82,26 @@ def plotly_file() -> Path:
 async def _plotly(_request: Request) -> Response:
     headers = {"Cache-Control": "public, max-age=86400", "X-Content-Type-Options": "nosniff"}
     return FileResponse(plotly_file(), media_type="text/javascript", headers=headers)
+
+
+def _csv(request: Request) -> Response:
+    name = request.path_params["name"]
+    make = FILES.get(name)
+    if make is None:
+        return PlainTextResponse(f"no table is called {name!r}; there are: {', '.join(FILES)}\n", 404)
+    try:
+        content = make(shared_reads(), request.query_params)
+    except UnknownJobError as error:
+        return PlainTextResponse(f"{error}\n", 404)
+    except ExporterError as error:
+        return PlainTextResponse(f"{error}\n", 503)
+    except ValueError as error:
+        return PlainTextResponse(f"{error}\n", 400)
+    return Response(
+        content,
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "no-store"},
+    )
 
 
 def _bracketed(host: str) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from stories import exporting, running
+
+if TYPE_CHECKING:
+    from playwright import sync_api
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +29,21 @@ def app(exporter: str) -> Iterator[str]:
     """The address of the real app over that exporter, refreshing every second."""
     with running("dashboard", "--exporter", exporter, "--refresh-s", "1") as (url, _process):
         yield url
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[sync_api.Browser]:
+    """One browser for all tests."""
+    from browser import browsing  # noqa: PLC0415 - skips where playwright is not installed
+
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(chromium: sync_api.Browser) -> Iterator[sync_api.Page]:
+    """A page of its own for each test."""
+    from browser import visiting  # noqa: PLC0415 - skips where playwright is not installed
+
+    with visiting(chromium) as page:
+        yield page

@@ -7,29 +7,14 @@ from datetime import timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_of_jobs import job
 
 from ett_core.accounting.account import AttemptAccount
 from ett_core.components import COMPONENTS
 from ett_dashboard import frames
-from ett_dashboard.rows import CacheRow, CheckpointRow, Job, StretchRow
+from ett_dashboard.rows import CacheRow, CheckpointRow, StretchRow
 
 COMPONENT_SECONDS = {"training": 600.0, "start.compile": 100.0, "data_wait": 50.0, "stalled": 50.0}
-
-
-def job(job_id: str, state: str = "training", *, finished: bool = False, **components: float) -> Job:
-    wall_s = sum(components.values())
-    observed = wall_s - components.get("unobserved", 0.0)
-    percent = 100 * components.get("training", 0.0) / wall_s if observed else None
-    return Job(
-        job_id=job_id,
-        state=state,
-        finished=finished,
-        start=0.0,
-        end=wall_s,
-        wall_s=wall_s,
-        components=components,
-        ett_percent=percent,
-    )
 
 
 def stretch(start: float, end: float, attempt: int = 0, **components: float) -> StretchRow:
@@ -70,18 +55,6 @@ def test_the_partition_to_take_away_holds_exact_seconds():
     assert list(frames.partition_frame({}).columns) == list(table.columns)
 
 
-def test_jobs_that_hurt_most_come_first():
-    rows = [
-        job("over", "failed", finished=True, training=1.0, stalled=900.0),
-        job("well", training=10.0, data_wait=1.0),
-        job("well-but-wasteful", training=10.0, data_wait=5.0),
-        job("down", "recovering", training=10.0),
-        job("silent", "lost", training=10.0),
-    ]
-    order = [row.job_id for row in frames.most_hurt_first(rows)]
-    assert order == ["silent", "down", "well-but-wasteful", "well", "over"]
-
-
 def test_the_fleet_share_weighs_seconds_and_leaves_out_what_nobody_observed():
     rows = [
         job("a", training=90.0, data_wait=10.0),
@@ -100,13 +73,6 @@ def test_losses_are_largest_first_without_training():
 def test_states_are_counted_worst_first():
     rows = [job("a"), job("b"), job("c", "lost"), job("d", "succeeded", finished=True)]
     assert frames.states(rows) == [("lost", 1), ("training", 2), ("succeeded", 1)]
-
-
-def test_the_table_of_jobs_has_an_empty_cell_where_nothing_is_known():
-    table = frames.jobs_frame([job("a", unobserved=5.0)], now=5.0)
-    assert list(table.columns) == list(frames.JOB_COLUMNS)
-    assert table.loc[0, ["Job", "State", "Failures", "Wall time"]].tolist() == ["a", "training", 0, 5.0]
-    assert table.loc[0, ["ETT", "Time to start", "Last progress"]].isna().all()
 
 
 def test_neighbours_that_show_the_same_become_one_bar():

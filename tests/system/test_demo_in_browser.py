@@ -6,27 +6,14 @@ import subprocess
 import sys
 import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import httpx
 import pytest
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+from browser import browsing, expect
 
 pytestmark = [pytest.mark.service("torch"), pytest.mark.service("chromium")]
 
 HARD_STOP_S = 300.0
-CHROMIUM = Path("/usr/bin/chromium")
-SWITCHES = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 DEMO = (sys.executable, "-u", "-c", "import sys; from ett_cli.main import main; sys.exit(main())", "demo")
 
 
@@ -49,11 +36,8 @@ def demo(tmp_path):
 
 @pytest.fixture
 def page():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(SWITCHES))
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        yield page
-        browser.close()
+    with browsing() as browser:
+        yield browser.new_page(viewport={"width": 1280, "height": 900})
 
 
 def found(page, pattern, said):
@@ -93,7 +77,7 @@ def test_the_demos_job_is_watched_through_its_recovery_and_the_partition_is_the_
     exporter = found(page, r"Still serving .*?(http://127\.0\.0\.1:\d+)/metrics", demo)[1]
     answer = httpx.get(f"{exporter}/api/v1/jobs/{job_page.partition('id=')[2]}").json()
     rows = page.locator("table.ett-partition tr.ett-share")
-    sync_api.expect(rows).to_have_count(len(answer["components"]))
+    expect(rows).to_have_count(len(answer["components"]))
     shown = {
         row.get_attribute("data-component"): row.locator("td").all_inner_texts()[3] for row in rows.all()
     }

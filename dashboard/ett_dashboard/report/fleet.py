@@ -10,7 +10,7 @@ import msgspec
 import pandas as pd
 
 from ett_core.components import GROUPS, group_seconds
-from ett_dashboard import figures, frames, markup
+from ett_dashboard import figures, frames, job_fields, listing, markup
 from ett_dashboard.failures import figures as failure_figures
 from ett_dashboard.failures import markup as failure_markup
 from ett_dashboard.failures.frames import by_domain, failures_frame
@@ -18,6 +18,7 @@ from ett_dashboard.failures.questions import WORDS
 from ett_dashboard.failures.rows import Failures, Nodes, Regressions
 from ett_dashboard.failures.tiles import LOST_MEANING, failures_tiles
 from ett_dashboard.failures.words import fleet_sentence, when
+from ett_dashboard.job_fields import most_hurt_first
 from ett_dashboard.regressions import figures as regression_figures
 from ett_dashboard.regressions import markup as regression_markup
 from ett_dashboard.regressions.frames import families_frame, history
@@ -199,10 +200,10 @@ def _hours(accelerator_s: float) -> str:
 
 
 def _jobs(jobs: Sequence[Job], now: float) -> list[Piece]:
-    shown = frames.most_hurt_first(jobs)
-    formats = dict.fromkeys(("For", "Time to start", "Unsaved now", "Wall time"), duration)
+    fields = job_fields.fields(now)
+    formats = {field.title: field.show for field in fields}
     ago = {"Last progress": lambda seconds: f"{duration(seconds)} before"}
     return [
         markup.section("Jobs", "what hurts most comes first"),
-        table(frames.jobs_frame(shown, now), {**formats, **ago, "ETT": percent}, most=MOST_JOBS),
+        table(listing.frame(fields, most_hurt_first(jobs)), {**formats, **ago}, most=MOST_JOBS),
     ]

@@ -1,4 +1,4 @@
-"""What the pages share: the one source of readings, the live area, and the signs of age."""
+"""What the pages share: the live area, and the signs of age."""
 
 from __future__ import annotations
 
@@ -10,28 +10,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from ett_core.credentials import token_source
-from ett_dashboard.client import Client
 from ett_dashboard.frames import moment
-from ett_dashboard.live import Reading, SharedReads
+from ett_dashboard.live import Reading
 from ett_dashboard.markup import unreachable
 from ett_dashboard.settings import Settings
 
 PAUSED = "paused"
 OLD = "<style>.st-key-live {opacity: 0.45; filter: grayscale(0.85);}</style>"
-
-
-@st.cache_resource(show_spinner=False)
-def shared_reads(settings: Settings) -> SharedReads:
-    """The readings that all open pages share; half a refresh old at most."""
-    return SharedReads(
-        Client(settings.exporter_url, token=token_source(settings.token_file)), keep_s=settings.refresh_s / 2
-    )
-
-
-def reads() -> SharedReads:
-    """The readings of the exporter that the environment names."""
-    return shared_reads(Settings.from_environment())
 
 
 def live(draw: Callable[[], None]) -> None:

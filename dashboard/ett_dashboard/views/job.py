@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from ett_dashboard import figures, frames, markup, tiles, words
+from ett_dashboard import figures, frames, job_fields, links, markup, tiles, words
+from ett_dashboard.addresses import to_job
 from ett_dashboard.chart import chart
+from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import EvidenceRow, FailureRow, JobDetail
 from ett_dashboard.settings import Settings
 from ett_dashboard.views import details, frame
@@ -34,8 +36,8 @@ def show() -> None:
 
 def choose(job_id: str) -> None:
     """A box to choose the job from those that the exporter knows."""
-    answer = frame.reads().jobs().value
-    jobs = frames.most_hurt_first(answer.jobs) if answer else []
+    answer = shared_reads().jobs().value
+    jobs = job_fields.most_hurt_first(answer.jobs) if answer else []
     titles = {job.job_id: words.plain(job.title, 60) for job in jobs}
     if job_id:
         titles.setdefault(job_id, words.plain(job_id, 60))
@@ -56,12 +58,11 @@ def choose(job_id: str) -> None:
         key=f"choose {job_id}",
     )
     if chosen and chosen != job_id:
-        st.query_params["id"] = chosen
-        st.rerun()
+        links.visit(to_job(chosen))
 
 
 def _draw(job_id: str) -> None:
-    reading = frame.reads().job(job_id)
+    reading = shared_reads().job(job_id)
     if reading.unknown:
         st.html(
             markup.empty(
@@ -114,14 +115,7 @@ def _partition(job: JobDetail, shares: Sequence[frames.Share]) -> None:
     ring, table = st.columns([1, 3], gap="medium")
     with ring:
         chart(figures.donut(shares, job.ett_percent), title="Partition of the wall time", key="donut")
-        st.download_button(
-            "Download as CSV",
-            frames.partition_frame(job.components).to_csv(index=False),
-            file_name=f"{job.job_id.replace('/', '_')}-partition.csv",
-            mime="text/csv",
-            on_click="ignore",
-            width="stretch",
-        )
+        st.html(markup.csv_link("partition", id=job.job_id))
     with table:
         st.html(markup.partition_table(shares))
         if job.resume_evidence == "unknown":

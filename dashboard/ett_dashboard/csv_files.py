@@ -1,0 +1,47 @@
+"""Tables as files: what `GET /csv/NAME?...` of the app answers.
+
+A file is made when it is asked for, from the readings that the pages share. A download button of
+Streamlit would make it anew with each refresh and forget the one that somebody is about to take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from ett_dashboard import frames, job_fields, listing
+from ett_dashboard.client import ExporterError, UnknownJobError
+from ett_dashboard.live import Reading, SharedReads
+
+T = TypeVar("T")
+Maker = Callable[[SharedReads, Mapping[str, str]], bytes]
+
+
+def jobs(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
+    """All jobs in the order that is asked for."""
+    answer = known(reads.jobs())
+    fields = job_fields.taken_away(answer.as_of)
+    rows = job_fields.most_hurt_first(answer.jobs)
+    return listing.as_csv(fields, listing.ordered(fields, rows, asked.get("sort", "")))
+
+
+def partition(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
+    """The seconds of one job by component."""
+    job = known(reads.job(asked.get("id", "")))
+    return frames.partition_frame(job.components).to_csv(index=False).encode()
+
+
+FILES: Mapping[str, Maker] = {"jobs": jobs, "partition": partition}
+"""Every file by its name; what it is asked with stands in the address."""
+
+
+def known(reading: Reading[T]) -> T:
+    """What was read.
+
+    Raises:
+        UnknownJobError: the exporter knows no such job.
+        ExporterError: nothing was read so far.
+    """
+    if reading.value is not None:
+        return reading.value
+    raise (UnknownJobError if reading.unknown else ExporterError)(reading.error or "nothing was read so far")

@@ -1,0 +1,27 @@
+"""Links between the pages of the app are followed in the browser, by `assets/links.js`.
+
+Pages are drawn with plain links of class `ett-go`. `st.switch_page` would not do: see
+`assets/links.js`.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import streamlit as st
+
+from ett_dashboard.theme import ASSETS
+
+_mount = st.components.v2.component(
+    "ett_links", html="", js=(ASSETS / "links.js").read_text(encoding="utf-8"), isolate_styles=False
+)
+
+
+def followed() -> None:
+    """Let links of class `ett-go` be followed without loading the app again."""
+    _mount(key="links", data={})
+
+
+def visit(href: str) -> None:
+    """Go to an address of the app; only outside of what refreshes by itself."""
+    _mount(key="visit", data={"href": href, "number": uuid.uuid4().hex})
