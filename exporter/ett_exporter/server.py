@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
@@ -17,6 +18,7 @@ from types import FrameType
 import uvicorn
 
 from ett_exporter.api import make_app
+from ett_exporter.collecting import Collector
 from ett_exporter.deadlines import patient
 from ett_exporter.exposition import Exposition, Ticker
 from ett_exporter.keeper import Keeper
@@ -28,6 +30,8 @@ from ett_exporter.watch import Watcher
 
 BACKLOG = 1024
 SHUTDOWN_S = 5
+SWITCH_S = 0.0002
+"""How long a thread that computes keeps others waiting; a request needs the interpreter several times."""
 
 
 class ServeError(RuntimeError):
@@ -47,7 +51,8 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         exposition = Exposition(service)
         server = _Server(_config(service, exposition, tokens), service)
         _stop_on_signals(server)
-        with _ticking(exposition):
+        sys.setswitchinterval(SWITCH_S)
+        with _ticking(exposition), _collecting():
             on_ready(url_of(listener))
             server.run(sockets=[listener])
 
@@ -98,6 +103,16 @@ def _ticking(exposition: Exposition) -> Iterator[None]:
         yield
     finally:
         ticker.stop()
+
+
+@contextmanager
+def _collecting() -> Iterator[None]:
+    collector = Collector()
+    collector.start()
+    try:
+        yield
+    finally:
+        collector.stop()
 
 
 class _Server(uvicorn.Server):
