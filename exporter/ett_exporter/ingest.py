@@ -14,6 +14,7 @@ import msgspec
 
 from ett_core.events import AnyEvent, AttemptStart, decode
 from ett_core.lines import decode_all
+from ett_exporter.discretion import discreet
 from ett_exporter.settings import Limits
 from ett_exporter.tokens import Grant
 
@@ -49,7 +50,7 @@ class ForbiddenError(RefusedError):
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One good line: its number, its bytes as they were sent, and the event on it."""
+    """One good line: its number, its bytes as they were sent but without secrets, and the event on it."""
 
     number: int
     raw: bytes
@@ -163,7 +164,10 @@ def read_lines(text: bytes, limits: Limits, first_line: int = 1) -> tuple[list[L
     raws = text.removesuffix(b"\n").split(b"\n")
     events = _plain_events(raws, limits)
     if events is not None:
-        return list(map(Line, count(first_line), raws, events)), []
+        return [
+            Line(number, *discreet(raw, event))
+            for number, raw, event in zip(count(first_line), raws, events, strict=False)
+        ], []
     lines: list[Line] = []
     rejected: list[Rejected] = []
     for number, raw in enumerate(raws, first_line):
@@ -195,7 +199,7 @@ def _read_line(number: int, raw: bytes, limits: Limits) -> Line | Rejected:
         return Rejected(number, reason)
     if "\0" in event.writer:
         return Rejected(number, "writer holds a NUL character, which not every database can keep")
-    return Line(number, raw, event)
+    return Line(number, *discreet(raw, event))
 
 
 def _labels_refusal(labels: Mapping[str, str], limits: Limits) -> str | None:

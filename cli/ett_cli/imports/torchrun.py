@@ -21,7 +21,7 @@ from ett_cli.imports.times import FIRST, LAST
 from ett_core import events
 from ett_core.events import LAUNCHER_RANK, AnyEvent
 from ett_core.lines import BadLine
-from ett_trainer_hooks.redaction import redacted
+from ett_core.redaction import redacted
 
 NAME = "torchrun"
 KEPT_LINES = 20

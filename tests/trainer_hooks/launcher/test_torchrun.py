@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -107,3 +108,16 @@ def test_the_summary_of_torchrun_tells_exit_codes_by_process():
         77: -11,
         78: 3,
     }
+
+
+def test_exit_codes_of_a_hostile_log_take_linear_time():
+    """Twice the text takes about twice the time."""
+
+    def seconds(length):
+        text = ("exitcode :   " * length)[:length]
+        began_s = time.process_time()
+        exits_told([text])
+        return time.process_time() - began_s
+
+    short_s = max(min(seconds(1 << 14) for _ in range(3)), 1e-4)
+    assert min(seconds(1 << 17) for _ in range(2)) < 8 * 4 * short_s

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from ett_core import events
+from ett_core.redaction import redacted
 from ett_trainer_hooks.auto import ledger
 from ett_trainer_hooks.auto.disks import full_disk
 from ett_trainer_hooks.auto.held import HeldJournal
@@ -26,7 +27,6 @@ from ett_trainer_hooks.recording.handover import PROCESS
 from ett_trainer_hooks.recording.recorder import OTHERS_REPORT_EVERY_S, Recorder
 from ett_trainer_hooks.recording.spans import MAIN_TRACK, PhaseSpan
 from ett_trainer_hooks.recording.versions import installed_versions
-from ett_trainer_hooks.redaction import redacted
 
 EARLY_LIMIT = 1000
 

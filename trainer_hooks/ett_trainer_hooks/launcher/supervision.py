@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ett_core import events
+from ett_core.redaction import MESSAGE_LIMIT, TEXT_LIMIT, redacted, redacted_parts, without_secrets
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
@@ -34,7 +35,6 @@ from ett_trainer_hooks.launcher.torchrun import (
     read_error,
 )
 from ett_trainer_hooks.launcher.verdicts import Verdict, in_words, judge, status_of, verdict_of_status
-from ett_trainer_hooks.redaction import MESSAGE_LIMIT, TEXT_LIMIT, redacted, redacted_parts, without_secrets
 
 EVIDENCE_PER_ATTEMPT = 50
 """Findings in each stream of output, and lines of the kernel, that are told of one attempt."""

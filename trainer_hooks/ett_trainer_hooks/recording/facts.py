@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ett_core import events
+from ett_core.redaction import MESSAGE_LIMIT, redacted
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal, NullJournal
 from ett_trainer_hooks.recording.spans import MAIN_TRACK, SaveSpan
-from ett_trainer_hooks.redaction import MESSAGE_LIMIT, redacted
 
 BATCHES_SEEN = "hooks.batches_seen"
 """A counter that shows that a pass over the data without steps (an evaluation) goes on."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from ett_core import events
+from ett_core.redaction import MESSAGE_LIMIT, redacted
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard, hook
 from ett_trainer_hooks.identity import Identity, identity_from_env
@@ -31,7 +32,6 @@ from ett_trainer_hooks.recording.leaving import askers, exit_in_flight, is_left_
 from ett_trainer_hooks.recording.spans import MAIN_TRACK, PhaseSpan, SaveSpan, describe
 from ett_trainer_hooks.recording.steps import StepMeter
 from ett_trainer_hooks.recording.versions import installed_versions
-from ett_trainer_hooks.redaction import MESSAGE_LIMIT, redacted
 
 T = TypeVar("T")
 

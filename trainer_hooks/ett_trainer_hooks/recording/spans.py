@@ -11,7 +11,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from ett_trainer_hooks.redaction import MESSAGE_LIMIT, redacted
+from ett_core.redaction import MESSAGE_LIMIT, redacted
 
 if TYPE_CHECKING:
     from ett_trainer_hooks.recording.recorder import Recorder

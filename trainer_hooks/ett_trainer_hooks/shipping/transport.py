@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ett_core.credentials import TokenSource, bearer, token_source
-from ett_trainer_hooks.redaction import without_secrets
+from ett_core.redaction import without_secrets
 
 CLOCK_HEADER = "X-Ett-Clock-Offset"
 SEGMENTS_PATH = "/api/v1/segments"

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from ett_trainer_hooks.launcher.torchrun import exits_told
-from ett_trainer_hooks.redaction import TEXT_LIMIT, redacted, redacted_parts, without_secrets
+from ett_core.redaction import TEXT_LIMIT, redacted, redacted_parts, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -151,7 +150,7 @@ def test_no_secret_hides_across_two_parts_and_all_parts_are_short():
 @pytest.mark.parametrize(
     "unit",
     [
-        *("a-", "token-", "a://", "password", "a.", "authorization ", "bearer ", "exitcode :   "),
+        *("a-", "token-", "a://", "password", "a.", "authorization ", "bearer "),
         *(
             "\x1b[",
             "://a:",
@@ -172,7 +171,6 @@ def test_hostile_text_takes_linear_time(unit):
         text = (unit * length)[:length]
         began_s = time.process_time()
         redacted_parts(text)
-        exits_told([text])
         return time.process_time() - began_s
 
     short_s = max(min(seconds(1 << 14) for _ in range(3)), 1e-4)
