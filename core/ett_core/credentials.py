@@ -1,4 +1,4 @@
-"""The token with which a sender or reader asks an exporter: from a file, or from the environment.
+"""The token with which a service is asked, an exporter or another: from a file, or from the environment.
 
 A file is read anew for each request, so that a token can be replaced under a running program. The
 token is in no message and no representation of anything here.
@@ -18,8 +18,12 @@ TokenSource: TypeAlias = Callable[[], str]
 """Gives the token, empty where none is set; raises OSError where its file cannot be read."""
 
 
-def token_source(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> TokenSource:
-    """The token of `file`, else that of the environment's variables, else none.
+def token_source(
+    file: Path | None = None, environ: Mapping[str, str] = os.environ, variable: str = TOKEN_VARIABLE
+) -> TokenSource:
+    """The token of `file`, else that of the environment, else none.
+
+    The environment names a file in `<variable>_FILE`, or holds the token in `variable`.
 
     Raises:
         ValueError: the file cannot be read now, or what is set is no token.
@@ -27,11 +31,12 @@ def token_source(file: Path | None = None, environ: Mapping[str, str] = os.envir
     >>> token_source(environ={"ETT_EXPORTER_TOKEN": "ett_x"})(), token_source(environ={})()
     ('ett_x', '')
     """
-    named = file or (Path(environ[TOKEN_FILE_VARIABLE]) if environ.get(TOKEN_FILE_VARIABLE) else None)
+    in_file = environ.get(f"{variable}_FILE")
+    named = file or (Path(in_file) if in_file else None)
     if named is None:
-        token = environ.get(TOKEN_VARIABLE, "").strip()
+        token = environ.get(variable, "").strip()
         if not is_sendable(token):
-            raise ValueError(f"{TOKEN_VARIABLE} holds characters that no token has")
+            raise ValueError(f"{variable} holds characters that no token has")
         return lambda: token
     path = named
     try:

@@ -1,10 +1,17 @@
-"""`ett grafana`: make boards and rules, and check that files are what would be made."""
+"""`ett grafana`: make boards and rules, check files, publish to a Grafana, mark deploys and failures."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ett_cli import grafana_publishing as publishing
+from ett_cli.grafana_publishing import complain
+
+if TYPE_CHECKING:
+    from ett_grafana.config import Config
 
 SITE = (
     ("app_url", "http://127.0.0.1:8501", "where those who look at the boards reach the app"),
@@ -23,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("build", "write boards and rules into a directory"),
         ("check", "say which files of a directory differ from what build would write"),
     ):
-        own = commands.add_parser(name, help=what, description=f"{what.capitalize()}.")
+        own = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         own.add_argument(
             "--directory",
             type=Path,
@@ -31,24 +38,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="DIR",
             help="where the files are (default: %(default)s)",
         )
-        for field, default, words in SITE:
-            own.add_argument(
-                f"--{field.replace('_', '-')}",
-                default=default,
-                metavar="NAME" if field == "scrape_job" else "URL",
-                help=f"{words} (default: %(default)s)",
-            )
+        _add_site(own)
+    for name, what in publishing.WORDS.items():
+        own = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        getattr(publishing, f"add_{name}")(own)
+        if name == "push":
+            _add_site(own)
+
+
+def _add_site(parser: argparse.ArgumentParser) -> None:
+    for field, default, words in SITE:
+        parser.add_argument(
+            f"--{field.replace('_', '-')}",
+            default=default,
+            metavar="NAME" if field == "scrape_job" else "URL",
+            help=f"{words} (default: %(default)s)",
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; 1 where files differ or cannot be written, 2 for settings that cannot work."""
-    from ett_grafana.build import differing, generated, write
+    """Do it; 1 where it did not work or files differ, 2 for settings that cannot work."""
     from ett_grafana.config import Config
 
+    if arguments.command == "deploy":
+        return publishing.deploy(arguments)
+    if arguments.command == "failures":
+        return publishing.failures(arguments)
     try:
         config = Config(**{name: getattr(arguments, name) for name, _, _ in SITE})
     except ValueError as error:
-        return _complain(str(error), 2)
+        return complain(str(error), 2)
+    if arguments.command == "push":
+        return publishing.push(arguments, config)
+    return _files(arguments, config)
+
+
+def _files(arguments: argparse.Namespace, config: Config) -> int:
+    """Write the files, or compare them."""
+    from ett_grafana.build import differing, generated, write
+
     files = generated(config)
     if arguments.command == "check":
         differ = differing(files, arguments.directory)
@@ -58,11 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         write(files, arguments.directory)
     except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror}", 1)
+        return complain(f"{error.filename}: {error.strerror}", 1)
     print(f"{len(files)} files written into {arguments.directory}")
     return 0
-
-
-def _complain(text: str, status: int) -> int:
-    print(f"ett grafana: {text}", file=sys.stderr)
-    return status

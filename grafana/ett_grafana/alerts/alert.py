@@ -24,6 +24,19 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """The page of the app to look at; may hold templates."""
 
 
+def duration(seconds: float) -> str:
+    """Whole seconds as Prometheus writes them.
+
+    >>> duration(900), duration(5400), duration(0)
+    ('15m', '1h30m', '0s')
+    """
+    left, parts = int(seconds), []
+    for name, length in (("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, length)
+        parts += [f"{count}{name}"] if count else []
+    return "".join(parts) or "0s"
+
+
 def of_one_job(expr: str, *labels: str) -> str:
     """An expression with one series a job (and for each value of `labels`) that says whose job it is.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ett_grafana.alerts.alert import CRITICAL, INFO, WARNING, Alert, in_state, of_one_job
+from ett_grafana.alerts.alert import CRITICAL, INFO, WARNING, Alert, duration, in_state, of_one_job
 from ett_grafana.config import Config, Thresholds
 from ett_grafana.recording import Recorded
 
@@ -114,7 +114,7 @@ def _restarts(limits: Thresholds) -> Sequence[Alert]:
         Alert(
             name="EttRecoverySlow",
             expr=in_state("recovering"),
-            after=f"{limits.recover_s:.0f}s",
+            after=duration(limits.recover_s),
             page=_PAGE,
             severity=WARNING,
             summary=f"{_JOB} does not come back",
