@@ -58,7 +58,7 @@ def page_answer(page: JobPage) -> Job:
     return Job(
         as_of=account.as_of,
         **_row(page.view),
-        attempt_list=account.attempts,
+        attempt_list=list(account.attempts),
         failure_list=_failures(page),
         timeline=_stretches(coarsened(page.timeline)),
         checkpoints=page.checkpoints,
@@ -94,7 +94,7 @@ def timeline_answer(page: JobPage, limit: int) -> Timeline:
 def attempts_answer(page: JobPage) -> Attempts:
     """The attempts of a job."""
     account = page.view.account
-    return Attempts(as_of=account.as_of, job_id=account.job_id, attempts=account.attempts)
+    return Attempts(as_of=account.as_of, job_id=account.job_id, attempts=list(account.attempts))
 
 
 def job_failures_answer(page: JobPage) -> JobFailures:

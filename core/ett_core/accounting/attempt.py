@@ -536,11 +536,17 @@ class Attempt:
             self._put_away(zlib.compress(_encoder.encode(self._state_of_rest()), COMPRESSION_LEVEL))
         self._leave()
 
+    def rest_again(self) -> None:
+        """Let go of what was brought back, where nothing has changed since it was put away."""
+        if not self._is_away and self._parcel_of == self.version:
+            self._leave()
+
     def _put_away(self, packed: bytes) -> None:
         self._parcel, self._parcel_of = Parcel(self._archive, packed), self.version
 
     def _leave(self) -> None:
         self._is_away = True
+        self.kept = None
         self._marked = {}
         for name in self._REST:
             delattr(self, name)

@@ -12,9 +12,10 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
+from ett_core.accounting.chain import Chain, Earlier
 from ett_core.accounting.lane import Lane, LaneState
 from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
-from ett_core.accounting.report import Chain, account_of
+from ett_core.accounting.report import account_of
 from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.clocks import CLOCK_TOLERANCE_S, canonical, order_of
@@ -69,6 +70,8 @@ class JobFold:
         self._until_rest = REST_EVERY
         self._known_chain: tuple[float, Chain | None] | None = None
         """The answer to the latest question, as of one moment, until something comes."""
+        self._earlier: Earlier | None = None
+        """What is known of all attempts but the last."""
         self._kept: list[AnyEvent] | None = [] if history is None else None
         self._history: History = history if history is not None else self._from_memory
         self._sequences = WriterSequences()
@@ -249,7 +252,9 @@ class JobFold:
     def _chain(self, now: float) -> Chain | None:
         if self._known_chain is None or self._known_chain[0] != now:
             layout = self._layout(now)
-            self._known_chain = (now, None if layout is None else Chain.of(layout))
+            chain = None if layout is None else Chain.of(layout, self._earlier)
+            self._earlier = None if chain is None else chain.earlier
+            self._known_chain = (now, chain)
         return self._known_chain[1]
 
     def account(self, now: float) -> JobAccount | None:

@@ -52,13 +52,20 @@ class Partition(NamedTuple):
 
     def lost_ns(self) -> int:
         """Training that the threshold takes away."""
-        return self.totals().get(UNSAVED_TRAINING, 0)
+        span, loop = self.span, self.span.attempt.loop
+        if loop is None or span.loop_ns is None or not span.observed or loop.first_ns < span.start_ns:
+            return self.totals().get(UNSAVED_TRAINING, 0)
+        around = [
+            *self._first_row(loop, span.loop_ns).stretches(0, self.threshold),
+            *self._tail(loop.prev_ns),
+        ]
+        return loop.lost_ns(self.threshold) + add_up(around).get(UNSAVED_TRAINING, 0)
 
     def stretches(self, begin_ns: int | None = None, end_ns: int | None = None) -> Iterator[Stretch]:
         """The partition in time order, cut to the span and to [`begin_ns`, `end_ns`]."""
         low = self.span.start_ns if begin_ns is None else max(begin_ns, self.span.start_ns)
         high = self.span.end_ns if end_ns is None else min(end_ns, self.span.end_ns)
-        for stretch in self._uncut(low) if high > low else ():
+        for stretch in self.uncut(low) if high > low else ():
             if stretch.start_ns >= high:
                 return
             if stretch.end_ns > low:
@@ -77,7 +84,8 @@ class Partition(NamedTuple):
         merge(totals, add_up(self.stretches(last_ns, high)))
         return totals
 
-    def _uncut(self, low: int) -> Iterator[Stretch]:
+    def uncut(self, low: int) -> Iterator[Stretch]:
+        """Its stretches in time order; those that end by a moment may be left out."""
         span, number = self.span, self.span.attempt.number
         if not span.observed:
             yield from _single(span.start_ns, span.end_ns, number, UNOBSERVED)
