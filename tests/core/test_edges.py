@@ -12,7 +12,7 @@ from ett_core.accounting import JobFold, edge
 
 @pytest.mark.parametrize("held_s", [1, 40, 10_000])
 def test_a_trailing_window_moves_through_a_job(held_s, monkeypatch):
-    """Forwards in small steps, and back again; asked of a fold that keeps edges, and of one that asks once."""
+    """Forwards in small steps, and back again; a fold that keeps edges answers as one that asks once."""
     monkeypatch.setattr(edge, "HELD_NS", held_s * 10**9)
     edges = 0
     for seed in range(25):
