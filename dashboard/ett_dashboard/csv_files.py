@@ -7,13 +7,11 @@ Streamlit would make it anew with each refresh and forget the one that somebody 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 from ett_dashboard import frames, job_fields, listing
-from ett_dashboard.client import ExporterError, UnknownJobError
-from ett_dashboard.live import Reading, SharedReads
+from ett_dashboard.failures import files as failure_files
+from ett_dashboard.live import SharedReads, known
 
-T = TypeVar("T")
 Maker = Callable[[SharedReads, Mapping[str, str]], bytes]
 
 
@@ -31,17 +29,14 @@ def partition(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     return frames.partition_frame(job.components).to_csv(index=False).encode()
 
 
-FILES: Mapping[str, Maker] = {"jobs": jobs, "partition": partition}
+FILES: Mapping[str, Maker] = {
+    "jobs": jobs,
+    "partition": partition,
+    "failures": failure_files.failures,
+    "classes": failure_files.classes,
+    "nodes": failure_files.nodes,
+    "evidence": failure_files.evidence,
+    "runs": failure_files.runs,
+    "families": failure_files.families,
+}
 """Every file by its name; what it is asked with stands in the address."""
-
-
-def known(reading: Reading[T]) -> T:
-    """What was read.
-
-    Raises:
-        UnknownJobError: the exporter knows no such job.
-        ExporterError: nothing was read so far.
-    """
-    if reading.value is not None:
-        return reading.value
-    raise (UnknownJobError if reading.unknown else ExporterError)(reading.error or "nothing was read so far")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
-import pandas as pd
 
 from ett_dashboard.table import Cell, Column, Row
 from ett_dashboard.words import plain
@@ -61,8 +60,8 @@ def ordered(fields: Sequence[Field[T]], items: Iterable[T], order: str) -> list[
     return [item for _, item in known] + [item for value, item in valued if value is None]
 
 
-def columns(fields: Sequence[Field[T]], order: str, by: Callable[[str], str]) -> list[Column]:
-    """The heads of the table; `by` gives the address of an order.
+def columns(fields: Sequence[Field[T]], order: str, by: Callable[[str], str] | None) -> list[Column]:
+    """The heads of the table; `by` gives the address of an order, None where it has but one.
 
     Figures sort largest first, words from A; choosing the head again turns the order round.
     """
@@ -71,7 +70,7 @@ def columns(fields: Sequence[Field[T]], order: str, by: Callable[[str], str]) ->
             title=field.title,
             help=field.help,
             end=field.end,
-            href=by(_next_order(field, order)),
+            href=None if by is None else by(_next_order(field, order)),
             sorted=_direction(field, order),
         )
         for field in fields
@@ -86,12 +85,6 @@ def rows(
         Row(identity(item), [_cell(field, item) for field in fields], chosen=identity(item) == chosen)
         for item in items
     ]
-
-
-def frame(fields: Sequence[Field[T]], items: Sequence[T]) -> pd.DataFrame:
-    """The values under the titles of their columns; unknown figures are not a number."""
-    values = {field.title: pd.Series([field.value(item) for item in items]) for field in fields}
-    return pd.DataFrame(values)
 
 
 def as_csv(fields: Sequence[Field[T]], items: Iterable[T]) -> bytes:

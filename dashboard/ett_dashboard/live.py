@@ -97,6 +97,18 @@ def shared_reads() -> SharedReads:
     return SharedReads(client, keep_s=settings.refresh_s / 2)
 
 
+def known(reading: Reading[T]) -> T:
+    """What was read.
+
+    Raises:
+        UnknownJobError: the exporter knows no such job.
+        ExporterError: nothing was read so far.
+    """
+    if reading.value is not None:
+        return reading.value
+    raise (UnknownJobError if reading.unknown else ExporterError)(reading.error or "nothing was read so far")
+
+
 def _ask(ask: Callable[[], T], before: Reading[T], now: float) -> Reading[T]:
     try:
         return Reading(ask(), now)

@@ -130,6 +130,25 @@ def csv_link(name: str, **asked: str) -> str:
     return f'<p class="ett-take"><a href="{escape(to_csv(name, **asked))}" download>Download as CSV</a></p>'
 
 
+def link(address: str, html: str) -> str:
+    """A way to a page of the app."""
+    return f'<a class="ett-go" href="{escape(address)}" target="_self">{html}</a>'
+
+
+def choices(groups: Iterable[tuple[str, Sequence[tuple[str, str, bool]]]]) -> str:
+    """Links in groups with a title; of each link title, address, and whether it is chosen."""
+    told = "".join(
+        f'<span class="ett-choice"><i>{escape(title)}</i>{"".join(_choice(*link) for link in links)}</span>'
+        for title, links in groups
+    )
+    return f'<nav class="ett-choices" aria-label="What is shown">{told}</nav>'
+
+
+def _choice(title: str, address: str, chosen: bool) -> str:  # noqa: FBT001 - a part of a link
+    current = ' aria-current="true"' if chosen else ""
+    return f'<a class="ett-go" href="{escape(address)}" target="_self"{current}>{of_job(title, 60)}</a>'
+
+
 def quiet(text: str) -> str:
     """A short word where there is nothing to show."""
     return f'<p class="ett-quiet">{escape(text)}</p>'

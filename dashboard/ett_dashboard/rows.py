@@ -83,6 +83,7 @@ class EvidenceRow(msgspec.Struct, frozen=True, kw_only=True):
 class FailureRow(FailureAccount, frozen=True, kw_only=True):
     """One failed attempt with its cause in words and the lines that tell of it."""
 
+    id: str = ""
     cause: str = ""
     evidence: Sequence[EvidenceRow] = ()
 

@@ -9,6 +9,8 @@ import time
 import httpx
 from stories import post, recovered
 
+from ett_dashboard.csv_files import FILES
+
 
 def table_at(address: str) -> list[dict[str, str]]:
     """The rows of a file."""
@@ -34,8 +36,9 @@ def test_the_table_of_jobs_holds_every_job(app, exporter):
 
 
 def test_what_is_not_there_is_said_in_a_sentence(app):
-    assert httpx.get(f"{app}/csv/nothing").text == (
-        "no table is called 'nothing'; there are: jobs, partition\n"
-    )
+    names = ", ".join(FILES)
+    assert httpx.get(f"{app}/csv/nothing").text == f"no table is called 'nothing'; there are: {names}\n"
     answer = httpx.get(f"{app}/csv/partition?id=never%2Fheard")
     assert (answer.status_code, "never/heard" in answer.text) == (404, True)
+    answer = httpx.get(f"{app}/csv/nodes?window=tomorrow")
+    assert (answer.status_code, "not 'tomorrow'" in answer.text) == (400, True)

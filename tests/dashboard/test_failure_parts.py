@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from datetime import timezone
 
 import plotly.graph_objects as go
 import pytest
 from fleet_answers import ABORTED, AT, ECC, bucket, diagnosis, failure, group, node, outbreak, row
 
+from ett_core.colours import DOMAIN_COLOURS
 from ett_core.failures import CLASSES
-from ett_dashboard.failures import figures, frames, markup, words
+from ett_dashboard import listing
+from ett_dashboard.failures import fields, figures, frames, markup, words
 from ett_dashboard.failures.rows import Failures
 from ett_dashboard.rows import EvidenceRow
 
@@ -119,30 +123,42 @@ def test_a_node_of_unknown_use_gets_no_figure():
     )
 
 
-def test_tables_show_what_is_known_and_nothing_else():
-    table = frames.failures_frame([failure(), failure(ttr_s=None)], UTC)
-    assert list(table.columns) == list(frames.FAILURE_COLUMNS)
-    assert table.loc[0, ["Class", "Whose", "Where", "Lost", "Back after"]].tolist() == [
-        "gpu_ecc",
-        "infrastructure",
-        "rank 3 on n7",
-        pytest.approx(1.4667, rel=1e-4),
-        90.0,
-    ]
-    assert table["Back after"].isna().tolist() == [False, True]
-    assert list(frames.failures_frame([], UTC).columns) == list(frames.FAILURE_COLUMNS)
+def test_the_list_shows_what_is_known_and_leads_to_the_failure():
+    columns = fields.failures(UTC)
+    shown, unknown = listing.rows(columns, [failure(), failure(ttr_s=None)], lambda one: one.id)
+    said = {column.name: cell for column, cell in zip(columns, shown.cells, strict=True)}
+    assert said["failure_class"].href == "failures?id=ads%2Fa~2"
+    assert said["where"].text == "rank 3 on n7"
+    assert said["lost_accelerator_h"].text == "1.5 h"
+    assert said["domain"].hue == DOMAIN_COLOURS["infrastructure"]
+    assert [cells[6].text for cells in (shown.cells, unknown.cells)] == ["1 m 30 s", "not so far"]
 
 
-def test_tables_to_take_away_are_exact():
-    assert frames.failures_csv([failure()]).loc[0, "lost_accelerator_s"] == 5280.0
-    assert frames.groups_csv([group("hang", 2.0)]).loc[0, "lost_accelerator_s"] == 7200.0
-    assert frames.nodes_csv([node()]).loc[0, "classes"] == "gpu_ecc 3, object_store 1"
-    assert frames.evidence_csv(frames.evidence_lines(failure()))["role"].tolist() == [
-        "root",
-        "root",
-        "cascade",
-        "",
-    ]
+def test_a_suspect_node_stands_out():
+    columns = fields.nodes(UTC)
+    suspect, good = listing.rows(columns, [node(), node(suspect=False)], lambda one: one.node)
+    assert (suspect.cells[1].text, good.cells[1].text) == ("suspect", "no more than chance")
+    assert suspect.cells[1].hue
+    assert not good.cells[1].hue
+
+
+def test_files_to_take_away_are_exact():
+    files = {
+        "lost_accelerator_s": listing.as_csv(fields.failures_taken_away(UTC), [failure()]),
+        "cumulative_ratio": listing.as_csv(fields.groups(), [group("hang", 2.0)]),
+        "probability": listing.as_csv(fields.nodes_taken_away(UTC), [node()]),
+        "role": listing.as_csv(fields.evidence(), frames.evidence_lines(failure())),
+    }
+    told = {
+        name: [row[name] for row in csv.DictReader(io.StringIO(content.decode()))]
+        for name, content in files.items()
+    }
+    assert told == {
+        "lost_accelerator_s": ["5280.0"],
+        "cumulative_ratio": [""],
+        "probability": ["1.8e-05"],
+        "role": ["root", "root", "cascade", ""],
+    }
 
 
 SPAN = (AT, AT + 86_400.0)
@@ -196,7 +212,6 @@ def test_words_of_jobs_are_harmless_in_figures_and_markup():
     pieces = [
         markup.failure_head(told, UTC),
         markup.evidence_table(lines, UTC),
-        markup.suspects([node(node=HOSTILE, classes={HOSTILE: 1})], UTC),
         markup.outbreaks([outbreak(failure_class=HOSTILE)], UTC),
         markup.alike([HOSTILE]),
         str(figures.evidence(lines, UTC)),

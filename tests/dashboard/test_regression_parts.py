@@ -10,7 +10,8 @@ from fleet_answers import AT, regression, run
 
 from ett_core.fleet.families import Family
 from ett_core.fleet.regressions import SHARES, Change
-from ett_dashboard.regressions import figures, frames, markup, words
+from ett_dashboard import listing
+from ett_dashboard.regressions import fields, figures, frames, markup, words
 
 UTC = timezone.utc
 SPAN = (AT, AT + 1000.0)
@@ -58,12 +59,18 @@ def test_what_became_slower_comes_first_and_what_nobody_has_is_not_shown():
 
 
 def test_families_that_became_slower_come_first():
-    usual = {"time_to_start": 75.0}
-    families = [Family("big", 9, 9, AT, usual), Family("m", 2, 3, AT, {})]
-    table = frames.families_frame(families, [regression()], UTC)
-    assert table["Family"].tolist() == ["m", "big"]
-    assert table["Slower"].tolist() == ["Time to start", ""]
-    assert table["Time to start"].isna().tolist() == [True, False]
+    families = [Family("big", 9, 9, AT, {"time_to_start": 75.0}), Family("m", 2, 3, AT, {})]
+    found = [regression()]
+    columns = fields.families(found, UTC, lambda family: f"to {family}")
+    rows = listing.rows(columns, frames.in_order(families, found), lambda family: family.family)
+    shown = [
+        {column.name: cell.text for column, cell in zip(columns, row.cells, strict=True)} for row in rows
+    ]
+    assert [(row["family"], row["slower"], row["time_to_start"]) for row in shown] == [
+        ("m", "Time to start", "n/a"),
+        ("big", "", "1 m 15 s"),
+    ]
+    assert rows[0].cells[0].href == "to m"
 
 
 def test_a_regression_in_words():
@@ -119,5 +126,6 @@ def test_words_of_jobs_are_harmless():
 
 
 def test_runs_to_take_away_have_a_column_a_figure():
-    table = frames.runs_csv(RUNS)
-    assert table["time_to_start"].tolist() == [70.0, 80.0, 150.0, 1000.0, 2000.0]
+    told = listing.as_csv(fields.runs(["data_wait", "time_to_start"]), RUNS[:2]).decode().splitlines()
+    assert told[0].endswith(",data_wait,time_to_start")
+    assert [line.split(",")[-2:] for line in told[1:]] == [["0.1", "70.0"], ["", "80.0"]]

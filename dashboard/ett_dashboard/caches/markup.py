@@ -7,11 +7,12 @@ from html import escape
 from urllib.parse import quote
 
 from ett_core.fleet.caches import VERDICTS
+from ett_dashboard.addresses import to_job
 from ett_dashboard.caches.figures import FIRST, SECOND
 from ett_dashboard.caches.frames import comparison_rows
 from ett_dashboard.caches.rows import CacheRunRow, Comparison
 from ett_dashboard.caches.words import run_name, surprise_sentence, verdict_colour
-from ett_dashboard.failures.markup import job_address, mark
+from ett_dashboard.failures.markup import mark
 from ett_dashboard.markup import of_job
 
 NOT_TOLD = "nothing told"
@@ -58,7 +59,7 @@ def reasons(found: Comparison) -> str:
 def comparison_table(found: Comparison) -> str:
     """Two runs row by row; what is not the same stands out."""
     head = "".join(
-        f'<th><i style="background:{colour}"></i><a href="{escape(job_address(run.job_id))}" target="_self">'
+        f'<th><i style="background:{colour}"></i><a href="{escape(to_job(run.job_id))}" target="_self">'
         f"{of_job(run_name(run), 60)}</a></th>"
         for run, colour in ((found.one, FIRST), (found.two, SECOND))
     )

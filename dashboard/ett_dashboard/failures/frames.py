@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import tzinfo
+from collections.abc import Sequence
 
 import msgspec
-import pandas as pd
 
 from ett_core.failures import CLASSES, Diagnosis
 from ett_core.fleet.nodes import Node
-from ett_dashboard.failures.rows import FailureBucket, FailureGroup, FailureOfJob, JobFailure
-from ett_dashboard.failures.words import place, recurrence
-from ett_dashboard.frames import moment
+from ett_dashboard.failures.rows import FailureBucket, JobFailure
+from ett_dashboard.failures.words import place
 from ett_dashboard.rows import EvidenceRow
 from ett_dashboard.words import plain
 
@@ -120,104 +117,6 @@ def by_domain(buckets: Sequence[FailureBucket]) -> list[Part]:
             for domain, names in members.items()
         ]
     return parts
-
-
-FAILURE_COLUMNS = (
-    "Time",
-    "Job",
-    "Class",
-    "Whose",
-    "Confidence",
-    "Where",
-    "Lost",
-    "Back after",
-    "In a row",
-    "Cause",
-)
-
-
-def failures_frame(failures: Iterable[FailureOfJob], zone: tzinfo) -> pd.DataFrame:
-    """Failures as a table: `Lost` in accelerator-hours, `Back after` in seconds."""
-    rows = [
-        (
-            moment(failure.time, zone),
-            plain(failure.title, 60),
-            failure.diagnosis.failure_class,
-            failure.diagnosis.domain,
-            failure.diagnosis.confidence,
-            place(failure.diagnosis.rank, failure.diagnosis.node),
-            failure.lost_accelerator_s / HOUR_S,
-            failure.ttr_s,
-            recurrence(failure),
-            plain(failure.cause, 160),
-        )
-        for failure in failures
-    ]
-    frame = pd.DataFrame(rows, columns=list(FAILURE_COLUMNS))
-    return frame.astype({"Lost": "float64", "Back after": "float64"})
-
-
-def failures_csv(failures: Iterable[FailureOfJob]) -> pd.DataFrame:
-    """Failures as a table to take away: exact, times in Unix seconds."""
-    rows = [
-        {
-            "id": failure.id,
-            "time": failure.time,
-            "job_id": failure.job_id,
-            "job_name": plain(failure.job_name),
-            "attempt": failure.attempt,
-            "cluster": plain(failure.cluster),
-            "team": plain(failure.team),
-            "model": plain(failure.model),
-            "failure_class": failure.diagnosis.failure_class,
-            "domain": failure.diagnosis.domain,
-            "role": failure.diagnosis.role,
-            "confidence": failure.diagnosis.confidence,
-            "retry": failure.retry,
-            "ending": failure.ending,
-            "rank": failure.diagnosis.rank,
-            "node": plain(failure.diagnosis.node),
-            "count_in_row": failure.recurrence.count,
-            "crash_loop": failure.recurrence.crash_loop,
-            "unsaved_s": failure.losses.unsaved_s,
-            "stalled_s": failure.losses.stalled_s,
-            "recovery_s": failure.losses.recovery_s,
-            "queue_s": failure.losses.queue_s,
-            "ttr_s": failure.ttr_s,
-            "accelerators": failure.losses.accelerators,
-            "lost_accelerator_s": failure.lost_accelerator_s,
-            "cost": failure.cost,
-            "cause": plain(failure.cause, 1000),
-        }
-        for failure in failures
-    ]
-    return pd.DataFrame(rows)
-
-
-def groups_csv(groups: Iterable[FailureGroup]) -> pd.DataFrame:
-    """Classes of failures as a table to take away."""
-    columns = list(FailureGroup.__struct_fields__)
-    return pd.DataFrame([msgspec.structs.astuple(group) for group in groups], columns=columns)
-
-
-def nodes_csv(nodes: Iterable[Node]) -> pd.DataFrame:
-    """Nodes at which failures point as a table to take away; classes as `name count` in words."""
-    rows = [
-        {
-            **msgspec.structs.asdict(node),
-            "node": plain(node.node),
-            "cluster": plain(node.cluster),
-            "classes": classes_of(node),
-        }
-        for node in nodes
-    ]
-    return pd.DataFrame(rows, columns=list(Node.__struct_fields__))
-
-
-def evidence_csv(lines: Iterable[EvidenceLine]) -> pd.DataFrame:
-    """The evidence of a failure as a table to take away."""
-    columns = list(EvidenceLine.__struct_fields__)
-    return pd.DataFrame([msgspec.structs.astuple(line) for line in lines], columns=columns)
 
 
 def classes_of(node: Node) -> str:

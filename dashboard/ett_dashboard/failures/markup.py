@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from html import escape
-from urllib.parse import quote
 
 from ett_core.colours import DOMAIN_COLOURS
-from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
-from ett_dashboard.failures.figures import ROLE_COLOURS
-from ett_dashboard.failures.frames import DOMAINS, EvidenceLine, classes_of
+from ett_dashboard.addresses import to_failure, to_job
+from ett_dashboard.failures.figures import ROLE_COLOURS, ROLE_SYMBOLS
+from ett_dashboard.failures.frames import DOMAINS, EvidenceLine
 from ett_dashboard.failures.rows import FailureDetail
 from ett_dashboard.failures.words import (
     failure_sentence,
-    node_sentence,
     outbreak_sentence,
     place,
-    when,
 )
 from ett_dashboard.frames import moment
-from ett_dashboard.markup import of_job, said
-from ett_dashboard.words import accelerator_hours, many
+from ett_dashboard.markup import link, of_job, said
+from ett_dashboard.words import many
 
 MOST_LINES = 400
 """Lines of evidence that are shown; the table to take away holds all."""
-
-
-def failure_address(failure_id: str) -> str:
-    """The address of a failure's page, relative to the app.
-
-    >>> failure_address("a/b~0")
-    'failures?id=a%2Fb~0'
-    """
-    return f"failures?id={quote(failure_id, safe='')}"
-
-
-def job_address(job_id: str) -> str:
-    """The address of a job's page, relative to the app."""
-    return f"job?id={quote(job_id, safe='')}"
 
 
 def mark(text: str, hue: str) -> str:
@@ -49,8 +32,12 @@ def mark(text: str, hue: str) -> str:
 
 def domains() -> str:
     """The colours of whose a failure is."""
-    hues = "".join(f'<i style="background:{DOMAIN_COLOURS[name]}"></i>{name}' for name in DOMAINS)
-    return f'<div class="ett-hues">{hues}</div>'
+    return _hues({name: DOMAIN_COLOURS[name] for name in DOMAINS})
+
+
+def roles() -> str:
+    """The colours of what a line of evidence is to the failure."""
+    return _hues({name: ROLE_COLOURS[name] for name in ROLE_SYMBOLS})
 
 
 def outbreaks(found: Sequence[Outbreak], zone: tzinfo) -> str:
@@ -66,14 +53,6 @@ def outbreaks(found: Sequence[Outbreak], zone: tzinfo) -> str:
     return f'<div class="ett-alarms">{"".join(cards)}</div>'
 
 
-def suspects(nodes: Iterable[Node], zone: tzinfo) -> str:
-    """Nodes that failures point at with the figure that says why, suspects marked."""
-    rows = "".join(_node_row(node, zone) for node in nodes)
-    heads = ("Node", "Verdict", "Failures", "Figure", "Classes", "Lost", "Last")
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    return f'<table class="ett-list"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-
-
 def failure_head(failure: FailureDetail, zone: tzinfo, *, linked: bool = True) -> str:
     """What failed, where and when; whose it is and what to do.
 
@@ -82,7 +61,7 @@ def failure_head(failure: FailureDetail, zone: tzinfo, *, linked: bool = True) -
     diagnosis = failure.diagnosis
     job = of_job(failure.title, 80)
     if linked:
-        job = f'<a href="{job_address(failure.job_id)}" target="_self">{job}</a>'
+        job = link(to_job(failure.job_id), job)
     facts = [job, f"attempt {failure.attempt}", moment(failure.time, zone)]
     facts += [escape(place(diagnosis.rank, diagnosis.node))]
     facts += [of_job(word, 60) for word in (failure.team, failure.model, failure.cluster) if word]
@@ -109,22 +88,13 @@ def evidence_table(lines: Sequence[EvidenceLine], zone: tzinfo, *, most: int = M
 
 def alike(ids: Sequence[str], *, linked: bool = True) -> str:
     """The failures of the same job that came before in a row of equal ones."""
-    names = [
-        f'<a href="{failure_address(name)}" target="_self">{of_job(name)}</a>' if linked else of_job(name)
-        for name in ids
-    ]
+    names = [link(to_failure(name), of_job(name)) if linked else of_job(name) for name in ids]
     return f'<p class="ett-quiet">Before it in the row: {", ".join(names)}</p>' if names else ""
 
 
-def _node_row(node: Node, zone: tzinfo) -> str:
-    verdict = mark("suspect", ROLE_COLOURS["root"]) if node.suspect else "no more than chance"
-    kind = "ett-suspect" if node.suspect else ""
-    return (
-        f'<tr class="{kind}"><td>{of_job(node.node, 60)}</td><td>{verdict}</td>'
-        f"<td>{many(node.failures, 'failure')} of {many(node.jobs, 'job')}</td>"
-        f"<td>{escape(node_sentence(node))}</td><td>{of_job(classes_of(node))}</td>"
-        f"<td>{accelerator_hours(node.lost_accelerator_s)}</td><td>{when(node.last_failure, zone)}</td></tr>"
-    )
+def _hues(colours: Mapping[str, str]) -> str:
+    parts = "".join(f'<span><i style="background:{hue}"></i>{name}</span>' for name, hue in colours.items())
+    return f'<div class="ett-hues">{parts}</div>'
 
 
 def _line_row(line: EvidenceLine, zone: tzinfo) -> str:

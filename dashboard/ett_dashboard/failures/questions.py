@@ -23,7 +23,7 @@ OF_FAILURES = (*OF_JOBS, "failure_class", "domain", "node")
 SLOW_S = 30.0
 """What became worse is worked out again no more often than this."""
 MOST_LISTED = 300
-MOST_NODES = 12
+MOST_NODES = 8
 MOST_RUNS = 2000
 
 

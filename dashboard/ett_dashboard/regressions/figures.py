@@ -14,6 +14,7 @@ from ett_dashboard.regressions.frames import History, Point
 from ett_dashboard.regressions.words import amount, figure_name
 from ett_dashboard.words import compact, plain
 
+NOTE_HEIGHT = 18
 BEFORE, AFTER = GROUP_COLOURS[UNKNOWN], GROUP_COLOURS[FAILURE]
 
 
@@ -32,8 +33,8 @@ def history(shown: History, span: tuple[float, float], zone: tzinfo) -> Figure:
         shapes.append(_change(since, zone))
         notes.append(_note(shown, since, span, zone))
     layout = {
-        "height": 230,
-        "margin": {"l": 4, "r": 12, "t": 24, "b": 4},
+        "height": 200 + NOTE_HEIGHT * len(notes),
+        "margin": {"l": 4, "r": 12, "t": 6 + NOTE_HEIGHT * len(notes), "b": 4},
         "showlegend": False,
         "hovermode": "closest",
         "dragmode": "zoom",

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import tzinfo
 
 import msgspec
-import pandas as pd
 
 from ett_core.fleet.families import Family
 from ett_core.fleet.regressions import ALL_FAMILIES, Regression, amount_of
 from ett_core.fleet.tails import median
-from ett_dashboard.frames import moment
 from ett_dashboard.regressions.rows import RunRow
-from ett_dashboard.regressions.words import MAIN_FIGURES, figure_name
-from ett_dashboard.words import plain
+from ett_dashboard.regressions.words import MAIN_FIGURES
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -86,49 +82,10 @@ def history(runs: Sequence[RunRow], figure: str, family: str, change: Regression
     )
 
 
-def families_frame(families: Iterable[Family], found: Sequence[Regression], zone: tzinfo) -> pd.DataFrame:
-    """Families with what is usual in each, in seconds or shares of 1; those that became slower first."""
-    worse: dict[str, list[str]] = defaultdict(list)
-    for each in found:
-        worse[each.family].append(figure_name(each.figure))
-    ordered = in_order(families, found)
-    rows = [
-        (
-            plain(each.family, 80),
-            each.jobs,
-            each.runs,
-            moment(each.latest, zone)[:16],
-            ", ".join(worse[each.family]),
-            *(each.usual.get(figure) for figure in MAIN_FIGURES),
-        )
-        for each in ordered
-    ]
-    names = [figure_name(figure) for figure in MAIN_FIGURES]
-    frame = pd.DataFrame(rows, columns=["Family", "Jobs", "Runs", "Latest", "Slower", *names])
-    return frame.astype(dict.fromkeys(names, "float64"))
-
-
 def in_order(families: Iterable[Family], found: Sequence[Regression]) -> list[Family]:
     """Families that became slower first, then those with most jobs."""
     slower = {each.family for each in found}
     return sorted(families, key=lambda each: (each.family not in slower, -each.jobs, each.family))
-
-
-def runs_csv(runs: Iterable[RunRow]) -> pd.DataFrame:
-    """Runs as a table to take away, one column a figure."""
-    rows = [
-        {
-            "start": run.start,
-            "job_id": run.job_id,
-            "attempt": run.attempt,
-            "family": plain(run.family),
-            "world_size": run.world_size,
-            "config_hash": plain(run.config_hash),
-            **run.figures,
-        }
-        for run in runs
-    ]
-    return pd.DataFrame(rows)
 
 
 def _usual(valued: Iterable[tuple[RunRow, float]], since: float | None) -> dict[str, float]:

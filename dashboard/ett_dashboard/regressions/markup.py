@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import tzinfo
 from html import escape
-from urllib.parse import quote
 
 from ett_core.components import FAILURE, GROUP_COLOURS
 from ett_core.fleet.regressions import Regression
+from ett_dashboard.addresses import to_family
 from ett_dashboard.regressions.words import beside, sentence
-
-
-def address(family: str) -> str:
-    """The address of a family's history, relative to the app.
-
-    >>> address("dlrm / wide")
-    'regressions?family=dlrm%20%2F%20wide'
-    """
-    return f"regressions?family={quote(family, safe='')}"
 
 
 def alarms(found: Sequence[Regression], zone: tzinfo, *, linked: bool = True) -> str:
@@ -35,4 +26,6 @@ def _card(found: Regression, zone: tzinfo, *, linked: bool) -> str:
     )
     if not linked:
         return f'<div class="ett-alarm">{body}</div>'
-    return f'<a class="ett-alarm" href="{address(found.family)}" target="_self">{body}</a>'
+    return (
+        f'<a class="ett-alarm ett-go" href="{escape(to_family({}, found.family))}" target="_self">{body}</a>'
+    )

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
-from functools import partial
 
 import msgspec
 import pandas as pd
 
 from ett_core.components import GROUPS, group_seconds
-from ett_dashboard import figures, frames, job_fields, listing, markup
+from ett_dashboard import figures, frames, job_fields, markup
+from ett_dashboard.failures import fields as failure_fields
 from ett_dashboard.failures import figures as failure_figures
 from ett_dashboard.failures import markup as failure_markup
-from ett_dashboard.failures.frames import by_domain, failures_frame
+from ett_dashboard.failures.frames import by_domain
 from ett_dashboard.failures.questions import WORDS
 from ett_dashboard.failures.rows import Failures, Nodes, Regressions
 from ett_dashboard.failures.tiles import LOST_MEANING, failures_tiles
 from ett_dashboard.failures.words import fleet_sentence, when
 from ett_dashboard.job_fields import most_hurt_first
+from ett_dashboard.regressions import fields as regression_fields
 from ett_dashboard.regressions import figures as regression_figures
 from ett_dashboard.regressions import markup as regression_markup
-from ett_dashboard.regressions.frames import families_frame, history
+from ett_dashboard.regressions.frames import history, in_order
 from ett_dashboard.regressions.rows import Families, Runs
-from ett_dashboard.regressions.words import MAIN_FIGURES, amount, family_name, figure_name
-from ett_dashboard.report.pieces import Chart, Columns, Piece, table
+from ett_dashboard.regressions.words import family_name, figure_name
+from ett_dashboard.report.pieces import Chart, Columns, Piece, listed, table
 from ett_dashboard.report.rows import FleetTime, FleetWindow
 from ett_dashboard.rows import Job
 from ett_dashboard.tiles import Tile
-from ett_dashboard.words import accelerator_hours, compact, duration, percent, plain, whole
+from ett_dashboard.words import accelerator_hours, compact, percent, plain, whole
 
 HOUR_S = 3600.0
 MOST_JOBS = 50
@@ -156,16 +157,11 @@ def _failures(told: FleetReport, zone: tzinfo) -> list[Piece]:
         ),
     ]
     if told.nodes.nodes:
-        parts += [
-            markup.section("Nodes at which failures point"),
-            f'<div class="ett-wide">{failure_markup.suspects(told.nodes.nodes, zone)}</div>',
-        ]
+        parts.append(markup.section("Nodes at which failures point", "suspects first"))
+        parts.append(listed(failure_fields.nodes(zone), told.nodes.nodes))
     worst = sorted(found.failures, key=lambda failure: (-failure.lost_accelerator_s, failure.id))
-    formats = {"Lost": lambda hours: f"{compact(hours)} h", "Back after": duration}
-    parts += [
-        markup.section("Failures that cost most"),
-        table(failures_frame(worst, zone), formats, most=MOST_FAILURES),
-    ]
+    parts.append(markup.section("Failures that cost most"))
+    parts.append(listed(failure_fields.failures(zone), worst, most=MOST_FAILURES))
     return parts
 
 
@@ -183,8 +179,8 @@ def _slower(told: FleetReport, zone: tzinfo) -> list[Piece]:
         for place in range(0, len(charts), 2)
     ]
     if told.families.families:
-        formats = {figure_name(figure): partial(amount, figure) for figure in MAIN_FIGURES}
-        parts.append(table(families_frame(told.families.families, found, zone), formats))
+        fields = regression_fields.families(found, zone, lambda family: family)
+        parts.append(listed(fields, in_order(told.families.families, found)))
     return parts
 
 
@@ -200,10 +196,7 @@ def _hours(accelerator_s: float) -> str:
 
 
 def _jobs(jobs: Sequence[Job], now: float) -> list[Piece]:
-    fields = job_fields.fields(now)
-    formats = {field.title: field.show for field in fields}
-    ago = {"Last progress": lambda seconds: f"{duration(seconds)} before"}
     return [
         markup.section("Jobs", "what hurts most comes first"),
-        table(listing.frame(fields, most_hurt_first(jobs)), {**formats, **ago}, most=MOST_JOBS),
+        listed(job_fields.fields(now), most_hurt_first(jobs), most=MOST_JOBS),
     ]

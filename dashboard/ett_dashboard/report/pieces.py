@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from ett_dashboard import listing
 from ett_dashboard.figures import Figure
+from ett_dashboard.listing import Field
 from ett_dashboard.markup import of_job
+from ett_dashboard.table import Cell
 from ett_dashboard.words import UNKNOWN_FIGURE
 
 
@@ -29,6 +32,7 @@ class Columns(msgspec.Struct, frozen=True):
     widths: Sequence[int]
 
 
+T = TypeVar("T")
 Piece: TypeAlias = "str | Chart | Columns"
 Format: TypeAlias = Callable[[Any], str]
 
@@ -50,7 +54,30 @@ def table(frame: pd.DataFrame, formats: Mapping[str, Format] | None = None, *, m
     rows = "".join(
         f"<tr>{''.join(map(_cell, row, shown))}</tr>" for row in frame.head(most).itertuples(index=False)
     )
-    left = len(frame) - most
+    return _framed(head, rows, len(frame) - most)
+
+
+def listed(fields: Sequence[Field[T]], items: Sequence[T], *, most: int = 200) -> str:
+    """Items as a table, in the words of the app's lists."""
+    head = "".join(f'<th class="{_side(field)}">{escape(field.title)}</th>' for field in fields)
+    rows = "".join(
+        f"<tr>{''.join(map(_listed_cell, fields, row.cells))}</tr>"
+        for row in listing.rows(fields, items[:most], lambda _: "")
+    )
+    return _framed(head, rows, len(items) - most)
+
+
+def _listed_cell(field: Field[T], cell: Cell) -> str:
+    text = of_job(cell.text, 400)
+    marked = f'<span class="ett-chip" style="--hue:{escape(cell.hue)}">{text}</span>' if cell.hue else text
+    return f'<td class="{_side(field)}">{marked}</td>'
+
+
+def _side(field: Field[T]) -> str:
+    return "ett-number" if field.end else ""
+
+
+def _framed(head: str, rows: str, left: int) -> str:
     more = f'<p class="ett-quiet">{left:,} more are left out.</p>' if left > 0 else ""
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
     return f'<div class="ett-wide"><table class="ett-list">{body}</table></div>{more}'

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from ett_dashboard import figures, frames, job_fields, links, markup, tiles, words
-from ett_dashboard.addresses import to_job
+from ett_dashboard.addresses import to_failure, to_job
 from ett_dashboard.chart import chart
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import EvidenceRow, FailureRow, JobDetail
@@ -132,6 +132,8 @@ def _failures(failures: Sequence[FailureRow]) -> None:
         with st.expander(_failure_title(number, failure), expanded=number == len(failures)):
             st.html(markup.tiles(tiles.failure_tiles(failure)))
             _evidence(failure)
+            if failure.id:
+                st.html(markup.link(to_failure(failure.id), "Evidence across ranks, and what to do"))
 
 
 def _failure_title(number: int, failure: FailureRow) -> str:

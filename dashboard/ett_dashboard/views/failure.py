@@ -1,0 +1,54 @@
+"""One failure in full: what it means, what it cost, and the lines that tell of it across ranks."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ett_dashboard import markup, words
+from ett_dashboard.addresses import to_failures
+from ett_dashboard.chart import chart
+from ett_dashboard.failures import figures, frames, questions, tiles
+from ett_dashboard.failures import markup as pieces
+from ett_dashboard.failures.rows import FailureDetail
+from ett_dashboard.live import shared_reads
+from ett_dashboard.views import frame
+
+
+def draw(failure_id: str) -> None:
+    """Draw the failure of this id."""
+    reading = shared_reads().ask(questions.failure(failure_id))
+    if reading.unknown:
+        lines = [
+            f"Asked for: {words.plain(failure_id)}",
+            "A failure is called JOB~ATTEMPT; those that are known stand in the list.",
+        ]
+        st.html(markup.empty("The exporter knows no failure of this name", lines) + _back())
+        return
+    frame.signs_of_age(reading)
+    with st.container(key="live"):
+        if reading.value is not None:
+            _failure(reading.value)
+
+
+def _failure(failure: FailureDetail) -> None:
+    zone = frame.zone()
+    st.html(_back() + pieces.failure_head(failure, zone))
+    st.html(markup.tiles(tiles.cost_tiles(failure)))
+    lines = frames.evidence_lines(failure)
+    note = f"in order of time across ranks; {frame.as_of(failure.as_of)}"
+    st.html(markup.section(words.many(len(lines), "piece of evidence", "pieces of evidence"), note))
+    if not lines:
+        st.html(markup.quiet("No line tells of it: nobody wrote one, or the launcher did not see it."))
+    if any(line.rank is not None for line in lines):
+        drawn = figures.evidence(lines, zone)
+        chart(drawn, title="Evidence by rank over time", key="evidence", revision=failure.id, zoom=True)
+        st.html(pieces.roles())
+    if lines:
+        st.html(f'<div class="ett-scroll">{pieces.evidence_table(lines, zone)}</div>')
+        st.html(markup.csv_link("evidence", id=failure.id))
+    if failure.alike:
+        st.html(pieces.alike(failure.alike))
+
+
+def _back() -> str:
+    return f'<p class="ett-back">{markup.link(to_failures({}), "All failures")}</p>'

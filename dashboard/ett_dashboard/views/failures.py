@@ -1,0 +1,154 @@
+"""The Failures page: what failures cost, when, what is to blame; one of them in full with `?id=`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ett_dashboard import listing, markup, words
+from ett_dashboard.addresses import to_failures
+from ett_dashboard.chart import chart
+from ett_dashboard.failures import fields, figures, frames, questions, tiles
+from ett_dashboard.failures import markup as pieces
+from ett_dashboard.failures.rows import Failures, Nodes, Regressions
+from ett_dashboard.failures.words import fleet_sentence
+from ett_dashboard.live import shared_reads
+from ett_dashboard.table import table
+from ett_dashboard.views import failure, frame
+
+URL_PATH = "failures"
+ORDERS = {"lost": "accelerator-hours", "count": "number"}
+MOST_CLASSES = 8
+
+
+def show() -> None:
+    """Draw the page that the address asks for."""
+    head, aside = st.columns([9, 1], vertical_alignment="center")
+    with aside:
+        frame.pause_toggle()
+    failure_id = st.query_params.get("id", "")
+    if failure_id:
+        frame.live(lambda: failure.draw(failure_id))
+        return
+    asked = _asked(st.query_params)
+    title = head.empty()
+    frame.live(lambda: _draw(title, asked))
+
+
+def _asked(given: Mapping[str, str]) -> dict[str, str]:
+    """What the address asks for; what it does not say, or says wrongly, is as usual."""
+    window, order = given.get("window", ""), given.get("order", "")
+    return {
+        **{name: value for name in (*questions.OF_FAILURES, "sort") if (value := given.get(name))},
+        "window": window if window in questions.BUCKETS else "7d",
+        "order": order if order in ORDERS else "lost",
+    }
+
+
+def _draw(title: DeltaGenerator, asked: Mapping[str, str]) -> None:
+    reads, window = shared_reads(), asked["window"]
+    reading = reads.ask(questions.failures(window, asked["order"], asked))
+    worse = reads.ask(questions.regressions(window, asked)).value
+    nodes = reads.ask(questions.nodes(window, asked)).value
+    frame.signs_of_age(reading)
+    found = reading.value
+    title.html(markup.page_head("Failures", frame.as_of(found.as_of) if found else ""))
+    with st.container(key="live"):
+        st.html(_choices(asked))
+        if found is not None and found.total:
+            _failures(found, worse, nodes, asked)
+        elif found is not None:
+            st.html(_none(asked))
+
+
+def _choices(asked: Mapping[str, str]) -> str:
+    windows = [
+        (name, to_failures({**asked, "window": name}), name == asked["window"]) for name in questions.BUCKETS
+    ]
+    orders = [
+        (title, to_failures({**asked, "order": name}), name == asked["order"])
+        for name, title in ORDERS.items()
+    ]
+    domains = [
+        ("anybody", to_failures({**asked, "domain": ""}), "domain" not in asked),
+        *(
+            (name, to_failures({**asked, "domain": name}), asked.get("domain") == name)
+            for name in frames.DOMAINS
+        ),
+    ]
+    return markup.choices([("Within the last", windows), ("Largest by", orders), ("Of", domains)])
+
+
+def _failures(
+    found: Failures, worse: Regressions | None, nodes: Nodes | None, asked: Mapping[str, str]
+) -> None:
+    zone, by_count = frame.zone(), asked["order"] == "count"
+    st.html(markup.said(fleet_sentence(found)))
+    st.html(markup.tiles(tiles.failures_tiles(found, nodes)))
+    outbreaks = worse.outbreaks if worse else ()
+    with st.container(key="outbreaks"):
+        if outbreaks:
+            st.html(pieces.outbreaks(outbreaks, zone))
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.html(markup.section("Classes", "what they cost and make up together; colour: whose it is"))
+        chart(figures.pareto(found.groups, by_count=by_count), title="Classes of failures", key="classes")
+        st.html(_classes(found, asked))
+    with right:
+        st.html(markup.section("Over time", "shaded: a class that strikes many jobs"))
+        span = (found.over_time[0].begin, found.over_time[-1].end)
+        parts = frames.by_domain(found.over_time)
+        drawn = figures.over_time(parts, outbreaks, span, zone, by_count=by_count)
+        chart(drawn, title="Failures over time", key="over_time", revision=asked["window"], zoom=True)
+        st.html(pieces.domains())
+    _nodes(nodes, asked)
+    _list(found, asked)
+
+
+def _classes(found: Failures, asked: Mapping[str, str]) -> str:
+    """Links that choose a class."""
+    chosen = asked.get("failure_class", "")
+    names = [group.key for group in found.groups[:MOST_CLASSES] if group.key]
+    links = [("all classes", to_failures({**asked, "failure_class": ""}), not chosen)]
+    links += [(name, to_failures({**asked, "failure_class": name}), name == chosen) for name in names]
+    return markup.choices([("Only", links)])
+
+
+def _nodes(nodes: Nodes | None, asked: Mapping[str, str]) -> None:
+    if nodes is None or not nodes.nodes:
+        return
+    note = "failures against those that a node's time in use lets expect; suspects first"
+    st.html(markup.section("Nodes at which failures point", note))
+    columns = fields.nodes(frame.zone())
+    table(
+        listing.columns(columns, "", None),
+        listing.rows(columns, nodes.nodes, lambda node: f"{node.cluster}/{node.node}"),
+        caption="Nodes",
+        key="nodes",
+    )
+    st.html(markup.csv_link("nodes", **asked))
+
+
+def _list(found: Failures, asked: Mapping[str, str]) -> None:
+    more = "" if found.total <= len(found.failures) else f"; the latest {len(found.failures):,} of them"
+    note = f"latest first{more}; choose one to see its evidence"
+    st.html(markup.section(words.many(found.total, "failure"), note))
+    columns, order = fields.failures(frame.zone()), asked.get("sort", "")
+    table(
+        listing.columns(columns, order, lambda by: to_failures({**asked, "sort": by})),
+        listing.rows(columns, listing.ordered(columns, found.failures, order), lambda one: one.id),
+        caption="Failures",
+        key="failures",
+    )
+    st.html(markup.csv_link("failures", **asked))
+
+
+def _none(asked: Mapping[str, str]) -> str:
+    chosen = [name for name in questions.OF_FAILURES if asked.get(name)]
+    window = questions.WORDS[asked["window"]]
+    said = f"No job of this exporter failed within {window}."
+    if chosen:
+        said = f"None within {window} is of what is asked for: {', '.join(chosen)}."
+    return markup.empty("No failures", [said, "Choose a longer time, or fewer conditions."])
