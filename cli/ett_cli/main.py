@@ -16,7 +16,7 @@ COMMANDS = {
     "demo": "train a small TorchRec model, kill a rank, watch it recover",
     "exporter": "serve ingest, /metrics and the query API",
     "dashboard": "serve the Streamlit app",
-    "grafana": "make the boards and rules of Grafana and Prometheus",
+    "grafana": "make boards, alerts and provisioning files, and publish them to a Grafana",
     "ship": "send the journals of a directory to an exporter",
     "account": "print where the time of recorded jobs went",
     "diagnose": "say why a job ended, from its logs",
