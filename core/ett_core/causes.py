@@ -2,12 +2,14 @@ r"""The cause of a failure in short, honest words, from what was reported and no
 
 Pure functions of one failure. They name what is known (an exception, a signal, an exit code,
 a status, silence) and say "unknown" for the rest: who sent a signal, for one, no process can
-tell of itself.
+tell of itself, but a launcher that sent it can.
 
 >>> words(Facts(exception="ValueError", message="bad shape\nin layer 3"))
 'ValueError: bad shape'
 >>> words(Facts(rank=1, signal=9))
 'rank 1 was killed by SIGKILL (sender unknown)'
+>>> words(Facts(rank=1, signal=15, message="rank 1 (pid 7) was ended by signal 15, sent by torchrun"))
+'rank 1 was stopped by SIGTERM (sent by torchrun)'
 >>> words(Facts(rank=0, exit_code=137))
 'rank 0 exited with code 137 (as after SIGKILL)'
 >>> words(Facts())
@@ -16,6 +18,7 @@ tell of itself.
 
 from __future__ import annotations
 
+import re
 import signal as signals
 
 import msgspec
@@ -27,6 +30,10 @@ MAX_WORDS = 300
 """Characters of the longest cause that is given; longer messages are cut."""
 
 _CRASH_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS"})
+_SENDER = re.compile(
+    r"(?:local )?rank \d{1,9} \(pid \d{1,9}\) was ended by signal \d{1,3}(?: \(\w{1,20}\))?,"
+    r" sent by (.{1,300}?)(?: before it told anything)?$"
+)
 _STATUS_WORDS = {
     "preempted": "preempted",
     "cancelled": "cancelled",
@@ -75,7 +82,7 @@ def words(facts: Facts) -> str:
     return (
         _of_exception(facts.exception, facts.message)
         or _STATUS_WORDS.get(facts.status or "", "")
-        or _of_signal(who, _signal_number(facts.signal, facts.exit_code))
+        or _of_signal(who, _signal_number(facts.signal, facts.exit_code), sender_in(facts.message))
         or _first_line(facts.message)
         or _of_exit_code(who, facts.exit_code)
         or ("fell silent" if facts.silent else "unknown")
@@ -94,6 +101,16 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def sender_in(message: str | None) -> str:
+    """Who sent the signal of which a launcher tells; empty where it does not know.
+
+    >>> sender_in("rank 1 (pid 7) was ended by signal 9 (SIGKILL), sent by the launcher, as it did not end")
+    'the launcher, as it did not end'
+    """
+    found = _SENDER.match(_first_line(message))
+    return found[1] if found else ""
+
+
 def _of_exception(exception: str | None, message: str | None) -> str:
     if not exception:
         return ""
@@ -101,13 +118,17 @@ def _of_exception(exception: str | None, message: str | None) -> str:
     return f"{exception}: {line}" if line and not line.startswith(exception) else line or exception
 
 
-def _of_signal(who: str, number: int | None) -> str:
+def _of_signal(who: str, number: int | None, sender: str) -> str:
     if number is None:
         return ""
     name = signal_name(number)
     if name in _CRASH_SIGNALS:
         return f"{who} crashed with {name}"
-    return f"{who} was {'killed' if name == 'SIGKILL' else 'stopped'} by {name} (sender unknown)"
+    return f"{who} was {'killed' if name == 'SIGKILL' else 'stopped'} by {name} ({_sent(sender)})"
+
+
+def _sent(sender: str) -> str:
+    return f"sent by {sender}" if sender else "sender unknown"
 
 
 def _of_exit_code(who: str, code: int | None) -> str:

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ett_core.accounting.account import FailureAccount
+from ett_core.causes import sender_in
 from ett_core.details import EvidenceLine
 from ett_core.failures.classes import UNKNOWN
-from ett_core.failures.exits import of_exit
+from ett_core.failures.exits import OWN_STOP, of_exit
 from ett_core.failures.judge import Diagnosis, judge
 from ett_core.failures.rule import ROOT
 from ett_core.failures.scan import Sighting, Where, scan
@@ -84,6 +85,8 @@ def _of_facts(failure: FailureAccount) -> Iterator[Sighting]:
         yield _fact(failure, _STATUS_WORDS[failure.status], _OF_STATUS[failure.status], weak=False)
     code = -failure.signal if failure.signal else failure.exit_code
     ending = of_exit(code) if code else None
+    if ending is not None and failure.signal and sender_in(failure.message):
+        ending = OWN_STOP
     if ending is not None:
         text = f"signal {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
         yield msgspec.structs.replace(

@@ -41,6 +41,11 @@ _BY_SIGNAL = {
     "SIGTERM": Ending("external_stop", TEARDOWN),
 }
 
+SENT = "), sent by "
+"""Stands behind a signal in a line of the launcher where it knows who sent it."""
+OWN_STOP = Ending("external_stop", TEARDOWN)
+"""The end of a process that its launcher, or what it heard of, stopped: never where the trouble began."""
+
 _IN_RANKS = re.compile(
     r"exitcode\s{0,4}:\s{0,2}(-?\d{1,3})\)?(?:.{0,40}?local_rank:\s{0,2}(\d{1,6}))?"
     r"|\b(?:exit|return)[ _]?(?:code|status)[ :=]{0,12}(-?\d{1,10})\b|\bexited with status (\d{1,3})\b",
@@ -115,7 +120,7 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
         ending = of_exit(code, supervised=found[2] is not None)
         return None if ending is None else (ending, int(found[2]) if found[2] else None)
     if found := _BY_SIGNAL_TOLD.search(line):
-        ending = of_exit(-int(found[1]), supervised=True)
+        ending = OWN_STOP if SENT in line else of_exit(-int(found[1]), supervised=True)
         return None if ending is None else (ending, None)
     if found := _BY_WORD.search(line):
         word = found[1].lower()

@@ -141,6 +141,15 @@ def test_a_launcher_s_word_of_a_signal_is_the_end_of_a_rank():
     assert (found.failure_class, found.confidence, found.rank) == ("host_oom", "likely", 1)
 
 
+def test_a_rank_that_its_launcher_or_torchrun_killed_did_not_run_out_of_memory():
+    """Who sent a SIGKILL is known here: nothing points at the kernel."""
+    told = "rank 1 (pid 12) was ended by signal 9 (SIGKILL), sent by torchrun"
+    found = diagnose(failed(signal=9, rank=1, message=told), [line(told, AT, rank=1, source="failure")])
+    assert found.failure_class != "host_oom"
+    died = line("RuntimeError: CUDA error: device-side assert triggered", AT - 1, rank=0, source="stderr")
+    assert diagnose(failed(signal=9, rank=1, message=told), [died]).rank == 0
+
+
 @pytest.mark.parametrize(
     ("word", "failure_class"),
     [("preempted", "preempted"), ("timed_out", "time_limit"), ("cancelled", "user_cancelled")],

@@ -62,6 +62,7 @@ def test_the_ranks_of_a_torchrun_that_was_killed_are_ended_and_told(ett_run, eve
     deaths = {event.of_rank: event for event in told if event.kind == "failure" and event.of_rank is not None}
     assert deaths[1].signal == signal.SIGKILL
     assert deaths[1].time > command.time
+    assert deaths[1].message.endswith(", sent by the launcher, as it did not end when told to")
     notes = [event.text for event in told if event.kind == "evidence" and event.source == "launcher"]
     assert any(f"SIGKILL to 1 process (pids {pids[1]})" in note for note in notes)
     assert [event.kind for event in told[-2:]] == ["attempt_end", "job_end"]

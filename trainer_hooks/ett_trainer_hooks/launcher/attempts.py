@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from ett_trainer_hooks.guard import Guard, warn_on_stderr
 from ett_trainer_hooks.launcher.alarm import Alarm
-from ett_trainer_hooks.launcher.orphans import Family, end_all
+from ett_trainer_hooks.launcher.orphans import Family, end_all, in_pids
 from ett_trainer_hooks.launcher.restarts import MOST_ATTEMPTS, RESTED_AFTER_S, Ending, RestartPolicy
 from ett_trainer_hooks.launcher.stopping import Stop, hearing_directly, signal_group
 from ett_trainer_hooks.launcher.supervision import Supervision
@@ -30,7 +30,6 @@ Observer = Callable[[], None]
 """Looks at the running job once, from the launcher's main thread; a fault of it is counted, not raised."""
 
 AFTER_SIGKILL_S = 5.0
-SHOWN_PIDS = 8
 
 
 @dataclass
@@ -68,6 +67,7 @@ class Attempts:
         self._guard = Guard()
         self._first_attempt = self.supervision.attempt
         self._restarts_in_row = 0
+        self.stop.senders = self.supervision.senders
 
     def run(self) -> int:
         """Run the command until it is over for good; its exit status.
@@ -152,6 +152,7 @@ class Attempts:
         words = f"the command did not end within its {self.grace_s:g} s of grace, or was told to stop twice"
         self.supervision.fact("launcher", f"{words}: SIGKILL to {in_pids(left)}")
         self.say(f"{words}; it is killed")
+        self.supervision.senders.sent(signal.SIGKILL, "the launcher, as the command did not end in time")
         signal_group(group, signal.SIGKILL)
         end_all(left, signal.SIGKILL)
         return True
@@ -172,14 +173,19 @@ class Attempts:
         self.supervision.tell_command(command, status, self.stop.decided)
         self.supervision.fact("launcher", f"{words}; SIGKILL after {limit_s:.3g} s")
         self.say(f"{words}; {limit_s:.3g} s to end")
-        end_all([each for each in left if not self._was_told(each, command)], signal.SIGTERM)
+        untold = [each for each in left if not self._was_told(each, command)]
+        self._end(untold, signal.SIGTERM, f"the launcher, as {how} and had left it behind")
         if not self._gone_within(command, limit_s):
             left = self._left_behind(command)
             self.supervision.fact("launcher", f"SIGKILL to {in_pids(left)}")
-            end_all(left, signal.SIGKILL)
+            self._end(left, signal.SIGKILL, "the launcher, as it did not end when told to")
             if not self._gone_within(command, AFTER_SIGKILL_S, heeds_stop=False):
                 left = self._left_behind(command)
                 self.say(f"the kernel does not end {in_pids(left)}; this machine may need a look")
+
+    def _end(self, processes: Sequence[Process], number: int, by: str) -> None:
+        self.supervision.senders.sent(number, by, [each.pid for each in processes])
+        end_all(processes, number)
 
     def _left_behind(self, command: int) -> list[Process]:
         """The ranks that live; where the job was stopped, also what is left of the command's group.
@@ -281,14 +287,3 @@ def run_unobserved(command: Sequence[str], environ: Mapping[str, str], stop: Sto
         alarm.wait(0.2)
     alarm.close()
     return child.wait()
-
-
-def in_pids(processes: Iterable[Process]) -> str:
-    """Processes by their numbers, for a person.
-
-    >>> in_pids([Process(7, 1, 7, 7, "S", 0), Process(9, 7, 7, 7, "S", 0)])
-    '2 processes (pids 7, 9)'
-    """
-    pids = [each.pid for each in processes]
-    shown = ", ".join(map(str, pids[:SHOWN_PIDS])) + (", ..." if len(pids) > SHOWN_PIDS else "")
-    return f"{len(pids)} {'process' if len(pids) == 1 else 'processes'} (pids {shown})" if pids else "nothing"

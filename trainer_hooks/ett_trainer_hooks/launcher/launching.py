@@ -178,6 +178,7 @@ def _observed(
             journal=journal,
             processes=family.living,
             grace_s=settings.grace_s,
+            senders=supervision.senders,
         )
         attempts = Attempts(
             command=settings.command,

@@ -21,6 +21,7 @@ from ett_trainer_hooks.procfs import PROC, Process
 
 MARK = "ETT_LAUNCHER"
 """The variable that tells which launcher a process descends from, by the launcher's writer."""
+SHOWN_PIDS = 8
 ELASTIC_RUN = "TORCHELASTIC_RUN_ID"
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 
@@ -133,3 +134,14 @@ def end_all(processes: Iterable[Process], number: int = signal.SIGTERM) -> None:
         now = procfs.process_of(each.pid)
         if now is not None and now.started_ticks == each.started_ticks:
             signal_process(each.pid, number)
+
+
+def in_pids(processes: Iterable[Process]) -> str:
+    """Processes by their numbers, for a person.
+
+    >>> in_pids([Process(7, 1, 7, 7, "S", 0), Process(9, 7, 7, 7, "S", 0)])
+    '2 processes (pids 7, 9)'
+    """
+    pids = [each.pid for each in processes]
+    shown = ", ".join(map(str, pids[:SHOWN_PIDS])) + (", ..." if len(pids) > SHOWN_PIDS else "")
+    return f"{len(pids)} {'process' if len(pids) == 1 else 'processes'} (pids {shown})" if pids else "nothing"

@@ -19,6 +19,7 @@ import msgspec
 
 from ett_trainer_hooks import procfs
 from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.launcher.senders import Senders
 
 STATUS_OF_SIGNAL: Mapping[int, str] = {
     signal.SIGINT: "cancelled",
@@ -76,6 +77,8 @@ class Stop:
         """What happened, in sentences; whoever tells them takes them away."""
         self.asked = threading.Event()
         """Set once somebody has stopped the job."""
+        self.senders = Senders()
+        """Is told of the signals that are passed on."""
         self._now = now
         self._grace_s = grace_s
         self._ends_at = ends_at
@@ -108,15 +111,18 @@ class Stop:
     def heard(self, number: int, sender: Sender | None = None) -> None:
         """Take a signal in."""
         words = f"{signal.Signals(number).name} from {sender or 'a sender that is not known'}"
+        went_to_all = self._reaches_all(sender)
+        by = str(sender) if went_to_all else f"the launcher, which got it from {sender or 'somebody unknown'}"
         status = STATUS_OF_SIGNAL.get(number)
         if status is None:
+            self.senders.sent(number, by)
             self._pass_on(number, sender)
             self.notes.append(f"the launcher got {words} and passed it on to those who handle it")
             return
         if self.decided is None:
             self.decided = (self._status(status), self._now())
             self.asked.set()
-            went_to_all = self._reaches_all(sender)
+            self.senders.sent(number, by)
             self._pass_on(number, sender)
             self.notes.append(f"the launcher was told to stop: {words}; the job ends as {self.decided[0]}")
             how = "sent to every process of the step" if went_to_all else "passed on"

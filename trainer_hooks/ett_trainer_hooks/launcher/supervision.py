@@ -24,6 +24,7 @@ from ett_trainer_hooks.launcher.output.listener import Listener, last_bytes
 from ett_trainer_hooks.launcher.output.streams import TAIL_BYTES
 from ett_trainer_hooks.launcher.output.tails import shortened
 from ett_trainer_hooks.launcher.ranks import Death, RankProcess, RankWatch
+from ett_trainer_hooks.launcher.senders import Senders
 from ett_trainer_hooks.launcher.torchrun import (
     AgentEvent,
     WorkerError,
@@ -74,6 +75,8 @@ class Supervision:
         self._evidence: Counter[tuple[str, int]] = Counter()
         self._has_told_command = False
         self._told_workers: set[int] = set()
+        self.senders = Senders()
+        """Who sent which signal to the processes of the job."""
         self._job_status = "failed"
         self.failed_statuses: list[int] = []
         """Exit statuses of the ranks that failed in this attempt, as far as they are known."""
@@ -108,6 +111,7 @@ class Supervision:
         self._told.clear()
         self._open.clear()
         self._errors.clear()
+        self.senders.clear()
         self.failed_statuses.clear()
         self._has_told_command = False
 
@@ -200,7 +204,8 @@ class Supervision:
         process = death.process
         if (status := status_of(verdict)) is not None:
             self.failed_statuses.append(status)
-        words = in_words(f"rank {process.rank} (pid {process.pid})", verdict)
+        sender = self.senders.of(verdict.signal, process.pid)
+        words = in_words(f"rank {process.rank} (pid {process.pid})", verdict, sender)
         self._tell_failure(
             verdict,
             words,
@@ -241,6 +246,7 @@ class Supervision:
 
     def _listen(self, listener: Listener, *, at_end: bool) -> None:
         heard = listener.listen(self.watch.rank_of_local, at_end=at_end)
+        self.senders.heard(heard.lines)
         for pid, status in exits_told(heard.lines).items():
             self._told.setdefault(pid, status)
         for worker in first_failed(heard.lines):
@@ -260,7 +266,8 @@ class Supervision:
         self._told_workers.add(worker.pid)
         verdict = verdict_of_status(worker.status)
         self.failed_statuses.append(worker.status)
-        words = in_words(f"local rank {worker.local_rank} (pid {worker.pid})", verdict)
+        sender = self.senders.of(verdict.signal, worker.pid)
+        words = in_words(f"local rank {worker.local_rank} (pid {worker.pid})", verdict, sender)
         self._tell_failure(verdict, f"{words} before it told anything", None)
 
     def _take_agent_event(self, event: AgentEvent) -> None:

@@ -51,14 +51,17 @@ def verdict_of_status(status: int) -> Verdict:
     return Verdict(is_failure=status != 0, exit_code=status)
 
 
-def in_words(who: str, verdict: Verdict) -> str:
-    """A sentence about the end of a process.
+def in_words(who: str, verdict: Verdict, sender: str = "") -> str:
+    """A sentence about the end of a process; `sender` is who sent the signal that ended it, where known.
 
     >>> in_words("rank 1 (pid 12)", Verdict(is_failure=True, signal=9))
     'rank 1 (pid 12) was ended by signal 9 (SIGKILL)'
+    >>> in_words("rank 1 (pid 12)", Verdict(is_failure=True, signal=15), "torchrun")
+    'rank 1 (pid 12) was ended by signal 15 (SIGTERM), sent by torchrun'
     """
     if verdict.signal is not None:
-        return f"{who} was ended by signal {verdict.signal}{_signal_name(verdict.signal)}"
+        by = f", sent by {sender}" if sender else ""
+        return f"{who} was ended by signal {verdict.signal}{_signal_name(verdict.signal)}{by}"
     if verdict.exit_code is not None:
         return f"{who} exited with status {verdict.exit_code}"
     return f"{who} is gone without having reported its end"

@@ -22,6 +22,7 @@ import msgspec
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.launcher.orphans import end_all
 from ett_trainer_hooks.launcher.ranks import RankProcess, RankWatch
+from ett_trainer_hooks.launcher.senders import Senders
 from ett_trainer_hooks.launcher.stalls.followed import Followed, QuietClock
 from ett_trainer_hooks.launcher.stalls.rank_progress import where_they_are
 from ett_trainer_hooks.launcher.stalls.settings import StallSettings
@@ -228,8 +229,14 @@ def watch_for_stalls(  # noqa: PLR0913 - the world is injected
     journal: Journal,
     processes: Callable[[], Sequence[Process]],
     grace_s: float,
+    senders: Senders,
 ) -> StallWatch:
     """The watchdog over the ranks of this node; `journal` is the launcher's own, beside theirs."""
+
+    def send(targets: Sequence[Process], number: int) -> None:
+        senders.sent(number, "the launcher, as no rank made progress", [each.pid for each in targets])
+        end_all(targets, number)
+
     return StallWatch(
         settings,
         alive=lambda: watch.alive,
@@ -237,7 +244,7 @@ def watch_for_stalls(  # noqa: PLR0913 - the world is injected
         snapshot=partial(snapshot, py_spy=py_spy_path()),
         journals_written=lambda: journal.flush(JOURNAL_S),
         processes=processes,
-        send=end_all,
+        send=send,
         grace_s=grace_s,
         monotonic=time.monotonic,
         wall=time.time,
