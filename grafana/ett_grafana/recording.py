@@ -16,6 +16,8 @@ from ett_grafana.queries.parts import effective_share, grown
 
 TROUBLE = ("lost", "stalled", "recovering", "unobserved")
 """States of running jobs that somebody should look at."""
+OVER = ("succeeded", "failed", "cancelled", "timed_out", "preempted")
+"""States of jobs that have ended."""
 WHO = ("job_name", "team", "model", "cluster")
 """What a recorded series of one job says about it, beside `job_id`."""
 
@@ -50,6 +52,7 @@ def recorded(config: Config) -> Sequence[Recorded]:
 
 
 def _fleet() -> Sequence[Recorded]:
+    held = f'(ett_job_accelerators unless on (job_id) ett_job_state{{state=~"{"|".join(OVER)}"}})'
     return (
         Recorded(
             "ett:component_accelerator_seconds:sum",
@@ -66,8 +69,8 @@ def _fleet() -> Sequence[Recorded]:
         ),
         Recorded(
             "ett:accelerators:sum",
-            f"sum by (cluster, team) ({of_job('ett_job_accelerators', 'cluster', 'team')})",
-            "Accelerators of the jobs on /metrics.",
+            f"sum by (cluster, team) ({of_job(held, 'cluster', 'team')})",
+            "Accelerators of the jobs that are not over.",
         ),
         Recorded(
             "ett:unsaved_accelerator_seconds:sum",
@@ -152,7 +155,7 @@ def _by_model() -> Sequence[Recorded]:
 def _of_jobs(config: Config) -> Sequence[Recorded]:
     training = f'ett_job_component_seconds{{component="{TRAINING}"}}'
     lost = f"(ett_job_wall_seconds - on (job_id) {training} or on (job_id) ett_job_wall_seconds)"
-    exposed = of_job("ett_job_unsaved_exposure_seconds", *WHO)
+    exposed = of_job("(ett_job_unsaved_exposure_seconds > 0)", *WHO)
     return (
         Recorded(
             "ett:job_trouble:state",

@@ -224,5 +224,6 @@ def _events(config: Config) -> tuple[Panel, ...]:
             unit="short",
             stacked=True,
             links=common.app_link("Failures in the app", "failures"),
+            no_value="no failure",
         ),
     )

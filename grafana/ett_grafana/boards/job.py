@@ -331,10 +331,12 @@ def _hardware() -> tuple[Panel, ...]:
             width=12,
         ),
         Lines(
-            title="Cores in use under Slurm",
-            description="Cores that the job keeps busy on each node, from slurm-job-exporter.",
-            queries=(Query(hardware.SLURM_CPU, "{{job_id}} {{instance}}"),),
-            unit="short",
+            title="GPU busy under Slurm",
+            description="Mean over the GPUs of the job on each node, from slurm-job-exporter.",
+            queries=(Query(hardware.SLURM_GPU_BUSY, "{{job_id}} {{instance}}"),),
+            unit="percentunit",
+            lowest=0,
+            highest=1,
             width=12,
         ),
     )

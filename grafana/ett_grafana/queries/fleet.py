@@ -19,7 +19,8 @@ FAILURES_HOUR = f"sum (ett:failures:increase1h{{{CLUSTER}}}) or vector(0)"
 JOBS_BY_STATE = f"sum by (state) (ett:jobs:sum{{{TEAM}}})"
 TROUBLE = f"ett:job_trouble:state{{{TEAM}}}"
 LOST_MOST = f"sort_desc(ett:job_lost_seconds:top{{{TEAM}}}) / 3600"
-LOST_BY_CLASS_HOURS = f"sum by (failure_class) (ett:lost_accelerator_seconds:increase1h{{{CLUSTER}}}) / 3600"
+_LOST_HOUR = f"ett:lost_accelerator_seconds:increase1h{{{CLUSTER}}}"
+LOST_BY_CLASS_HOURS = f"(sum by (failure_class) ({_LOST_HOUR}) > 0) / 3600"
 FINAL_BY_TEAM = f"sum by (team) (ett:final_accelerator_seconds:rate5m{{{TEAM}}})"
 
 

@@ -51,8 +51,11 @@ def group_share(series: str, selector: str, group: str) -> str:
 
 
 def latest(series: str) -> str:
-    """The last value of each series in the time range, of jobs that have ended since, too."""
-    return f"last_over_time({series}[{RANGE}])"
+    """What a job last showed in the time range, of jobs that have left since, too.
+
+    Of a job that is there, only what it shows now: a component can go when more becomes known.
+    """
+    return f"({series} or on (job_id) last_over_time({series}[{RANGE}]))"
 
 
 def grown(counter: str, window: str = RANGE, now: str = "") -> str:
@@ -71,7 +74,7 @@ def grown(counter: str, window: str = RANGE, now: str = "") -> str:
 
 def grown_in_range(counter: str) -> str:
     """By how much a counter of jobs grew in the time range, of jobs that have ended since, too."""
-    return grown(counter, now=latest(counter))
+    return grown(counter, now=f"last_over_time({counter}[{RANGE}])")
 
 
 def _of(series: str, *selectors: str) -> str:
