@@ -53,9 +53,10 @@ def group_share(series: str, selector: str, group: str) -> str:
 def latest(series: str) -> str:
     """What a job last showed in the time range, of jobs that have left since, too.
 
-    Of a job that is there, only what it shows now: a component can go when more becomes known.
+    Of a job that is there, only what it shows now: a component can go when more becomes known. `or on` would
+    say so in Prometheus; VictoriaMetrics 1.79 then adds what it should leave out.
     """
-    return f"({series} or on (job_id) last_over_time({series}[{RANGE}]))"
+    return f"({series} or (last_over_time({series}[{RANGE}]) unless on (job_id) {series}))"
 
 
 def grown(counter: str, window: str = RANGE, now: str = "") -> str:
