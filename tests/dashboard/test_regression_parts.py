@@ -119,8 +119,8 @@ def test_words_of_jobs_are_harmless():
     for family in (HOSTILE, ""):
         shown = frames.history(hostile, "time_to_start", family, None)
         assert "<script" not in str(figures.history(shown, SPAN, UTC))
-    for linked in (True, False):
-        piece = markup.alarms([found], UTC, linked=linked)
+    for address in (None, lambda family: f"to?{family}"):
+        piece = markup.alarms([found], UTC, address)
         assert "<script" not in piece
         assert "<a href='y'" not in piece
 

@@ -25,7 +25,7 @@ ROLE_SYMBOLS: Mapping[str, str] = {"root": "x", "cascade": "circle", "teardown":
 MOST_CLASSES = 12
 NOTE_HEIGHT = 17
 OUTBREAK_COLOUR = "#b3386e"
-TEXT_ROOM = 1.75
+TEXT_ROOM = 2.2
 """Bars end at 1 of so much width: what is left holds their words."""
 
 

@@ -58,7 +58,7 @@ def cost_tiles(failure: FailureOfJob) -> list[Tile]:
             f"From the failure to the next loop or failure; {duration(cost.queue_s)} of it in a queue.",
         ),
         ("Back in the loop after", _back(failure), "Time to recover: from the failure to the next loop."),
-        ("In a row", recurrence(failure), "Failures of this job by the same class, one after the other."),
+        _row(failure),
     ]
     if failure.cost is not None:
         tiles.insert(
@@ -66,6 +66,14 @@ def cost_tiles(failure: FailureOfJob) -> list[Tile]:
             ("Cost", compact(failure.cost), COST_MEANING),
         )
     return tiles
+
+
+def _row(failure: FailureOfJob) -> Tile:
+    said = recurrence(failure)
+    label = "In a crash loop" if failure.recurrence.crash_loop else "In a row"
+    told = f" This one: {said}." if failure.recurrence.count > 1 else " This one is the first."
+    meaning = f"Failures of this job by the same class, one after the other.{told}"
+    return label, whole(failure.recurrence.count), meaning
 
 
 def _back(failure: FailureOfJob) -> str:

@@ -171,7 +171,7 @@ def _slower(told: FleetReport, zone: tzinfo) -> list[Piece]:
     if not found:
         parts.append(markup.quiet("No part of a start, a recovery or the loop became longer."))
     else:
-        parts.append(regression_markup.alarms(found, zone, linked=False))
+        parts.append(regression_markup.alarms(found, zone))
     span = (told.runs.begin, told.runs.end)
     charts = [_history(told, number, span, zone) for number in range(min(len(found), MOST_HISTORIES))]
     parts += [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from html import escape
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -59,7 +61,7 @@ def _draw(title: DeltaGenerator, asked: Mapping[str, str]) -> None:
         if not families.families:
             st.html(_none(asked))
             return
-        _worse(found)
+        _worse(found, asked)
         _history(found, families, asked)
         _families(found, families, asked)
 
@@ -69,11 +71,11 @@ def _choices(asked: Mapping[str, str]) -> str:
     return markup.choices([("Within the last", links)])
 
 
-def _worse(found: Regressions) -> None:
+def _worse(found: Regressions, asked: Mapping[str, str]) -> None:
     note = f"{words.many(found.runs, 'run')} looked at; choose one to see its history"
     st.html(markup.section("Slower in new runs", note))
     if found.components:
-        st.html(pieces.alarms(found.components, frame.zone()))
+        st.html(pieces.alarms(found.components, frame.zone(), partial(to_family, asked)))
     else:
         st.html(
             markup.quiet("No part of a start, a recovery or the loop became longer, as far as can be told.")
@@ -101,7 +103,8 @@ def _history(found: Regressions, families: Families, asked: Mapping[str, str]) -
 
 def _one(shown: History, span: tuple[float, float], family: str) -> None:
     name = figure_name(shown.figure)
-    st.html(f'<div class="ett-figure-head" title="{figure_meaning(shown.figure)}">{name}</div>')
+    meaning = escape(figure_meaning(shown.figure))
+    st.html(f'<div class="ett-figure-head" title="{meaning}">{escape(name)}</div>')
     drawn = figures.history(shown, span, frame.zone())
     chart(drawn, title=f"{name} over time", key=f"history_{shown.figure}", revision=family, zoom=True)
 
@@ -125,7 +128,7 @@ def _note(told: Runs, family: str) -> str:
 def _families(found: Regressions, families: Families, asked: Mapping[str, str]) -> None:
     note = "what is usual in each, as medians over its jobs; choose one to see its history"
     st.html(markup.section(words.many(len(families.families), "family", "families"), note))
-    columns = fields.families(found.components, frame.zone(), lambda family: to_family(asked, family))
+    columns = fields.families(found.components, frame.zone(), partial(to_family, asked))
     order = asked.get("sort", "")
     ordered = listing.ordered(columns, in_order(families.families, found.components), order)
     rows = listing.rows(columns, ordered, lambda family: family.family, asked.get("family", ""))
