@@ -33,6 +33,8 @@ class Columns(msgspec.Struct, frozen=True):
 
 
 T = TypeVar("T")
+SHORT = 30
+"""Characters that stay on one line in a table."""
 Piece: TypeAlias = "str | Chart | Columns"
 Format: TypeAlias = Callable[[Any], str]
 
@@ -70,7 +72,8 @@ def listed(fields: Sequence[Field[T]], items: Sequence[T], *, most: int = 200) -
 def _listed_cell(field: Field[T], cell: Cell) -> str:
     text = of_job(cell.text, 400)
     marked = f'<span class="ett-chip" style="--hue:{escape(cell.hue)}">{text}</span>' if cell.hue else text
-    return f'<td class="{_side(field)}">{marked}</td>'
+    short = "ett-short" if len(cell.text) <= SHORT else ""
+    return f'<td class="{_side(field)} {short}">{marked}</td>'
 
 
 def _side(field: Field[T]) -> str:
