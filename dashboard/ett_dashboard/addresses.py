@@ -1,18 +1,35 @@
-"""Addresses of the app's pages, relative to the app. Pure."""
+"""Addresses of the app's pages and files, relative to the app. Pure.
+
+What a viewer chose stands in the address, so that it can be passed on and the way back leads to
+what was seen. Choices of `SHARED` go along from page to page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
+
+SHARED = ("window", "weight", "team", "cluster", "model", "scheduler", "text", "zone", "price")
+"""Parameters that mean the same on every page."""
 
 
-def to_job(job_id: str) -> str:
+def to_page(path: str, chosen: Mapping[str, str] | None = None, **own: str) -> str:
+    """The address of a page with the shared choices, and parameters of its own.
+
+    >>> to_page("failures", {"team": "a b", "sort": "x"}, id="j~0"), to_page("", {})
+    ('failures?team=a+b&id=j~0', './')
+    """
+    shared = {name: value for name, value in (chosen or {}).items() if name in SHARED and value}
+    return _with_query(path or "./", shared | own)
+
+
+def to_job(job_id: str, chosen: Mapping[str, str] | None = None) -> str:
     """The address of a job's page.
 
     >>> to_job("team/run 1")
-    'job?id=team%2Frun%201'
+    'job?id=team%2Frun+1'
     """
-    return f"job?id={quote(job_id, safe='')}"
+    return to_page("job", chosen, id=job_id)
 
 
 def to_csv(name: str, **asked: str) -> str:
@@ -21,7 +38,7 @@ def to_csv(name: str, **asked: str) -> str:
     >>> to_csv("jobs", sort="-ett_percent", team="")
     'csv/jobs?sort=-ett_percent'
     """
-    return _asking(f"csv/{name}", asked)
+    return _with_query(f"csv/{name}", asked)
 
 
 def to_failure(failure_id: str) -> str:
@@ -30,7 +47,7 @@ def to_failure(failure_id: str) -> str:
     >>> to_failure("a/b~0")
     'failures?id=a%2Fb~0'
     """
-    return f"failures?id={quote(failure_id, safe='')}"
+    return to_page("failures", id=failure_id)
 
 
 def to_failures(asked: Mapping[str, str]) -> str:
@@ -39,12 +56,12 @@ def to_failures(asked: Mapping[str, str]) -> str:
     >>> to_failures({"window": "7d", "domain": ""}), to_failures({})
     ('failures?window=7d', 'failures')
     """
-    return _asking("failures", asked)
+    return _with_query("failures", asked)
 
 
 def to_regressions(asked: Mapping[str, str]) -> str:
     """The address of what became slower, of the jobs and the time that are asked for."""
-    return _asking("regressions", asked)
+    return _with_query("regressions", asked)
 
 
 def to_family(asked: Mapping[str, str], family: str) -> str:
@@ -56,6 +73,15 @@ def to_family(asked: Mapping[str, str], family: str) -> str:
     return to_regressions({**asked, "family": family, "scope": "" if family else "all"})
 
 
-def _asking(path: str, asked: Mapping[str, str]) -> str:
-    query = urlencode({key: value for key, value in asked.items() if value})
+def changed(path: str, asked: Mapping[str, str], **changes: str) -> str:
+    """The address of this page with some of its parameters changed; empty ones are left out.
+
+    >>> changed("", {"team": "a", "sort": "x"}, sort="-y")
+    './?team=a&sort=-y'
+    """
+    return _with_query(path or "./", {**asked, **changes})
+
+
+def _with_query(path: str, parameters: Mapping[str, str]) -> str:
+    query = urlencode({name: value for name, value in parameters.items() if value})
     return f"{path}?{query}" if query else path

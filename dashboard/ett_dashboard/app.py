@@ -4,23 +4,12 @@ import streamlit as st
 
 from ett_dashboard import links
 from ett_dashboard.theme import ASSETS, style
-from ett_dashboard.views import failures, fleet, job, regressions
+from ett_dashboard.views.page import above
+from ett_dashboard.views.pages import PAGES
 
 st.set_page_config(page_title="ettwatch", page_icon=str(ASSETS / "icon.svg"), layout="wide")
 st.html(f"<style>{style()}</style>")
 links.followed()
-page = st.navigation(
-    [
-        st.Page(fleet.show, title="Fleet", url_path="", default=True, icon=":material/lan:"),
-        st.Page(job.show, title="Job", url_path=job.URL_PATH, icon=":material/monitoring:"),
-        st.Page(failures.show, title="Failures", url_path=failures.URL_PATH, icon=":material/error:"),
-        st.Page(
-            regressions.show,
-            title="Regressions",
-            url_path=regressions.URL_PATH,
-            icon=":material/trending_up:",
-        ),
-    ],
-    position="top",
-)
-page.run()
+chosen = st.navigation([page.as_streamlit() for page in PAGES], position="hidden")
+above(PAGES, chosen.url_path)
+chosen.run()

@@ -16,10 +16,10 @@ Maker = Callable[[SharedReads, Mapping[str, str]], bytes]
 
 
 def jobs(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """All jobs in the order that is asked for."""
+    """The jobs that are chosen, in the order that is asked for."""
     answer = known(reads.jobs())
     fields = job_fields.taken_away(answer.as_of)
-    rows = job_fields.most_hurt_first(answer.jobs)
+    rows = job_fields.most_hurt_first(job_fields.matching(answer.jobs, asked))
     return listing.as_csv(fields, listing.ordered(fields, rows, asked.get("sort", "")))
 
 

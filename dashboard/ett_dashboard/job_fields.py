@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
 from ett_core.colours import state_group
@@ -11,6 +11,9 @@ from ett_dashboard.addresses import to_job
 from ett_dashboard.listing import Field, Value
 from ett_dashboard.rows import Job
 from ett_dashboard.words import ago, duration, percent, severity, whole
+
+FILTERS = ("team", "cluster", "model", "scheduler")
+"""The labels that choose among jobs."""
 
 
 def fields(now: float) -> list[Field[Job]]:
@@ -94,6 +97,17 @@ def taken_away(now: float) -> list[Field[Job]]:
     return [*facts, *fields(now)]
 
 
+def matching(jobs: Iterable[Job], chosen: Mapping[str, str]) -> list[Job]:
+    """The jobs whose labels are those chosen and of which some word holds "text", in any case."""
+    labels = {name: chosen[name] for name in FILTERS if chosen.get(name)}
+    text = chosen.get("text", "").casefold()
+    return [
+        job
+        for job in jobs
+        if all(getattr(job, name) == word for name, word in labels.items()) and text in _all_words(job)
+    ]
+
+
 def most_hurt_first(jobs: Iterable[Job]) -> list[Job]:
     """Jobs in the order in which somebody should look at them.
 
@@ -105,6 +119,10 @@ def most_hurt_first(jobs: Iterable[Job]) -> list[Job]:
         return (job.finished, -severity(job.state), -lost_s, job.job_id)
 
     return sorted(jobs, key=hurt)
+
+
+def _all_words(job: Job) -> str:
+    return "\n".join(filter(None, (job.job_id, job.job_name, *(getattr(job, f) for f in FILTERS)))).casefold()
 
 
 def _age(moment_s: float | None, now: float) -> float | None:

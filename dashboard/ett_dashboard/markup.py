@@ -6,12 +6,12 @@ through `plain` before. `<bdi>` keeps a right-to-left name from turning its neig
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from ett_core.colours import component_colour, state_group
 from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
-from ett_dashboard.addresses import to_csv, to_job
+from ett_dashboard.addresses import to_csv, to_job, to_page
 from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
 from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence
@@ -125,9 +125,21 @@ def unreachable(error: str, age_s: float | None) -> str:
     return f'<div class="ett-banner" role="alert">{why} {kept}</div>'
 
 
+def navigation(pages: Sequence[tuple[str, str]], here: str, asked: Mapping[str, str]) -> str:
+    """The bar on top: title and address of each page; shared choices of the address go along."""
+    mark = {here: ' aria-current="page"'}
+    ways = "".join(
+        f'<a class="ett-go" href="{escape(to_page(path, asked))}" target="_self"{mark.get(path, "")}>'
+        f"{escape(title)}</a>"
+        for title, path in pages
+    )
+    return f'<nav class="ett-nav" aria-label="Pages"><b>ettwatch</b>{ways}</nav>'
+
+
 def csv_link(name: str, **asked: str) -> str:
-    """The way to a table as a file."""
-    return f'<p class="ett-take"><a href="{escape(to_csv(name, **asked))}" download>Download as CSV</a></p>'
+    """The way to a table as a file, of what is asked for."""
+    href = escape(to_csv(name, **asked))
+    return f'<p class="ett-take"><a href="{href}" download>Download as CSV</a></p>'
 
 
 def link(address: str, html: str) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
 from ett_core.credentials import TOKEN_FILE_VARIABLE, token_source
 
 EXPORTER_VARIABLE = "ETT_EXPORTER_URL"
 REFRESH_VARIABLE = "ETT_DASHBOARD_REFRESH_S"
+PRICE_VARIABLE = "ETT_DASHBOARD_PRICE"
+ZONE_VARIABLE = "ETT_DASHBOARD_ZONE"
 LEAST_REFRESH_S = 0.5
 
 
@@ -46,12 +50,17 @@ class Settings:
     """File of the token for the exporter; None: that of the environment, if any."""
     refresh_s: float = 5.0
     """Seconds between two refreshes of an open page."""
+    price_per_hour: float | None = None
+    """Price of an accelerator-hour, in any currency; None: only what the exporter knows of prices."""
+    zone: str | None = None
+    """Name of the time zone of all times, such as Europe/Berlin; None: that of each viewer's browser."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
 
         Raises:
-            ValueError: no http(s) address, no token in its file, or a refresh faster than `LEAST_REFRESH_S`.
+            ValueError: no http(s) address, no token in its file, a refresh faster than
+                `LEAST_REFRESH_S`, no price, or no time zone; the message names the option.
         """
         address = urlsplit(self.exporter_url)
         if address.scheme not in ("http", "https") or not address.netloc:
@@ -63,6 +72,10 @@ class Settings:
             raise ValueError(
                 f"--refresh-s needs seconds, at least {LEAST_REFRESH_S:g}, not {self.refresh_s:g}"
             )
+        if self.price_per_hour is not None and not 0 < self.price_per_hour < math.inf:
+            raise ValueError(f"--price {self.price_per_hour:g} is no price of an accelerator-hour")
+        if self.zone is not None and self.zone not in available_timezones():
+            raise ValueError(f"--zone {self.zone!r} is no time zone; one is Europe/Berlin")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -75,9 +88,16 @@ class Settings:
             exporter_url=environ.get(EXPORTER_VARIABLE, cls.exporter_url),
             token_file=Path(environ[TOKEN_FILE_VARIABLE]) if environ.get(TOKEN_FILE_VARIABLE) else None,
             refresh_s=float(environ.get(REFRESH_VARIABLE, cls.refresh_s)),
+            price_per_hour=float(environ[PRICE_VARIABLE]) if environ.get(PRICE_VARIABLE) else None,
+            zone=environ.get(ZONE_VARIABLE) or None,
         )
 
     def to_environment(self) -> dict[str, str]:
         """These settings as environment variables."""
-        file = {} if self.token_file is None else {TOKEN_FILE_VARIABLE: str(self.token_file.absolute())}
-        return {EXPORTER_VARIABLE: self.exporter_url, REFRESH_VARIABLE: f"{self.refresh_s:g}", **file}
+        told = {
+            TOKEN_FILE_VARIABLE: None if self.token_file is None else str(self.token_file.absolute()),
+            PRICE_VARIABLE: None if self.price_per_hour is None else repr(self.price_per_hour),
+            ZONE_VARIABLE: self.zone,
+        }
+        given = {name: value for name, value in told.items() if value is not None}
+        return {EXPORTER_VARIABLE: self.exporter_url, REFRESH_VARIABLE: f"{self.refresh_s:g}", **given}

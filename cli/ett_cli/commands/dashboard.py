@@ -29,6 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="time between two refreshes of an open page (default: %(default)s)",
     )
+    parser.add_argument(
+        "--price", type=float, metavar="AMOUNT", help="price of an accelerator-hour (default: the exporter's)"
+    )
+    parser.add_argument(
+        "--zone", metavar="NAME", help="time zone of all times (default: that of each viewer's browser)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,7 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         settings = Settings(
-            exporter_url=arguments.exporter, token_file=arguments.token_file, refresh_s=arguments.refresh_s
+            exporter_url=arguments.exporter,
+            token_file=arguments.token_file,
+            refresh_s=arguments.refresh_s,
+            price_per_hour=arguments.price,
+            zone=arguments.zone,
         )
         address = Address(host=arguments.host, port=arguments.port)
     except ValueError as error:

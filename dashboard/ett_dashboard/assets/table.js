@@ -1,14 +1,8 @@
 // Draws a table and redraws it in place: cells that say the same keep their nodes, so that focus,
 // selected text and scroll outlive a refresh. All words are set as text, never as markup.
 
-function cellOf(row, place, name) {
-  const cell = row.children[place] ?? row.appendChild(document.createElement("td"));
-  cell.className = name;
-  return cell;
-}
-
-function fill(cell, { text, href, hue, hint, share }) {
-  const face = JSON.stringify([text, href, hue, hint, share]);
+function fill(cell, { text, href, hue, hint, share }, atEnd) {
+  const face = JSON.stringify([text, href, hue, hint, share, atEnd]);
   if (cell.dataset.face === face) return;
   cell.dataset.face = face;
   let inner = cell.firstElementChild;
@@ -24,7 +18,7 @@ function fill(cell, { text, href, hue, hint, share }) {
   if (hue) inner.style.setProperty("--hue", hue);
   cell.title = hint ?? "";
   cell.style.setProperty("--share", share ?? 0);
-  cell.classList.toggle("ett-bar", share != null);
+  cell.className = (atEnd ? "ett-end" : "") + (share != null ? " ett-bar" : "");
 }
 
 function head(table, columns) {
@@ -32,9 +26,8 @@ function head(table, columns) {
   columns.forEach((column, place) => {
     const cell = row.children[place] ?? row.appendChild(document.createElement("th"));
     cell.scope = "col";
-    cell.className = column.end ? "ett-end" : "";
     cell.ariaSort = column.sorted ?? null;
-    fill(cell, { text: column.title, href: column.href, hint: column.help });
+    fill(cell, { text: column.title, href: column.href, hint: column.help }, column.end);
   });
   while (row.children.length > columns.length) row.lastElementChild.remove();
 }
@@ -46,7 +39,7 @@ function body(table, columns, rows) {
     known.delete(id);
     row.dataset.id = id;
     row.classList.toggle("ett-chosen", Boolean(chosen));
-    cells.forEach((cell, at) => fill(cellOf(row, at, columns[at].end ? "ett-end" : ""), cell));
+    cells.forEach((cell, at) => fill(row.cells[at] ?? row.insertCell(), cell, columns[at].end));
     const there = table.tBodies[0].rows[place];
     if (there !== row) table.tBodies[0].insertBefore(row, there ?? null);
   });

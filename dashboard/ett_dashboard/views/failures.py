@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from ett_dashboard import listing, markup, words
 from ett_dashboard.addresses import to_failures
@@ -16,25 +15,21 @@ from ett_dashboard.failures.rows import Failures, Nodes, Regressions
 from ett_dashboard.failures.words import fleet_sentence
 from ett_dashboard.live import shared_reads
 from ett_dashboard.table import table
-from ett_dashboard.views import failure, frame
+from ett_dashboard.views import choices, failure, frame
 
-URL_PATH = "failures"
 ORDERS = {"lost": "accelerator-hours", "count": "number"}
 MOST_CLASSES = 8
 
 
 def show() -> None:
     """Draw the page that the address asks for."""
-    head, aside = st.columns([9, 1], vertical_alignment="center")
-    with aside:
-        frame.pause_toggle()
     failure_id = st.query_params.get("id", "")
     if failure_id:
         frame.live(lambda: failure.draw(failure_id))
         return
+    choices.of_jobs()
     asked = _asked(st.query_params)
-    title = head.empty()
-    frame.live(lambda: _draw(title, asked))
+    frame.live(lambda: _draw(asked))
 
 
 def _asked(given: Mapping[str, str]) -> dict[str, str]:
@@ -47,14 +42,14 @@ def _asked(given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _draw(title: DeltaGenerator, asked: Mapping[str, str]) -> None:
+def _draw(asked: Mapping[str, str]) -> None:
     reads, window = shared_reads(), asked["window"]
     reading = reads.ask(questions.failures(window, asked["order"], asked))
     worse = reads.ask(questions.regressions(window, asked)).value
     nodes = reads.ask(questions.nodes(window, asked)).value
-    frame.signs_of_age(reading)
     found = reading.value
-    title.html(markup.page_head("Failures", frame.as_of(found.as_of) if found else ""))
+    st.html(markup.page_head("Failures", frame.as_of(found.as_of) if found else ""))
+    frame.signs_of_age(reading)
     with st.container(key="live"):
         st.html(_choices(asked))
         if found is not None and found.total:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from ett_dashboard import figures, frames, job_fields, listing, markup, words
+from ett_dashboard.addresses import changed
 from ett_dashboard.chart import chart
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import FleetAnswer, Job
 from ett_dashboard.settings import Settings
 from ett_dashboard.table import table
-from ett_dashboard.views import frame
+from ett_dashboard.views import choices, frame
 
 MOST_ROWS = 100
 MOST_ALARMS = 3
@@ -25,27 +25,28 @@ ETT_MEANING = (
 
 def show() -> None:
     """Draw the page."""
-    head, aside = st.columns([9, 1], vertical_alignment="center")
-    with aside:
-        frame.pause_toggle()
-    title = head.empty()
-    frame.live(lambda: _draw(title))
+    choices.of_jobs()
+    asked = st.query_params.to_dict()
+    frame.live(lambda: _draw(asked))
 
 
-def _draw(title: DeltaGenerator) -> None:
+def _draw(asked: Mapping[str, str]) -> None:
     reading = shared_reads().jobs()
-    frame.signs_of_age(reading)
     answer = reading.value
-    title.html(markup.page_head("Fleet", frame.as_of(answer.as_of) if answer else ""))
+    st.html(markup.page_head("Fleet", frame.as_of(answer.as_of) if answer else ""))
+    frame.signs_of_age(reading)
     with st.container(key="live"):
         if answer is not None and answer.jobs:
-            _fleet(answer)
+            _fleet(answer, asked)
         elif answer is not None:
             st.html(_no_jobs(Settings.from_environment().exporter_url))
 
 
-def _fleet(answer: FleetAnswer) -> None:
-    jobs = job_fields.most_hurt_first(answer.jobs)
+def _fleet(answer: FleetAnswer, asked: Mapping[str, str]) -> None:
+    jobs = job_fields.most_hurt_first(job_fields.matching(answer.jobs, asked))
+    if not jobs:
+        st.html(markup.empty("No job is like that", ["Choose fewer words above, or empty the filters."]))
+        return
     troubled = [row for row in jobs if words.in_trouble(row)]
     with st.container(key="alarms"):
         _alarms(troubled, answer.as_of)
@@ -64,7 +65,7 @@ def _fleet(answer: FleetAnswer) -> None:
     st.html(
         markup.section(words.many(len(jobs), "job"), "what hurts most comes first; choose one to open it")
     )
-    _table(jobs, answer.as_of)
+    _table(jobs, answer.as_of, asked)
 
 
 def _alarms(troubled: Sequence[Job], now: float) -> None:
@@ -105,18 +106,18 @@ def _pareto(losses: Sequence[frames.Share]) -> None:
         st.html(markup.quiet("No time is lost so far."))
 
 
-def _table(jobs: Sequence[Job], now: float) -> None:
-    fields, order = job_fields.fields(now), st.query_params.get("sort", "")
+def _table(jobs: Sequence[Job], now: float, asked: Mapping[str, str]) -> None:
+    fields, order = job_fields.fields(now), asked.get("sort", "")
     shown = listing.ordered(fields, jobs, order)[:MOST_ROWS]
     table(
-        listing.columns(fields, order, lambda by: f"./?sort={by}"),
+        listing.columns(fields, order, lambda by: changed("", asked, sort=by)),
         listing.rows(fields, shown, lambda job: job.job_id),
         caption="Jobs",
         key="jobs",
     )
     if len(jobs) > len(shown):
         st.html(markup.quiet(f"The first {len(shown):,} of {len(jobs):,} jobs."))
-    st.html(markup.csv_link("jobs", sort=order))
+    st.html(markup.csv_link("jobs", **asked))
 
 
 def _no_jobs(exporter_url: str) -> str:

@@ -45,14 +45,16 @@ def signs_of_age(reading: Reading[Any]) -> None:
 
 
 def zone() -> tzinfo:
-    """The time zone of the viewer, UTC where the browser does not say."""
+    """The time zone of the viewer: as chosen, as the app was told, as the browser says, else UTC."""
+    names = (st.query_params.get("zone"), Settings.from_environment().zone, st.context.timezone)
     try:
-        return ZoneInfo(st.context.timezone or "UTC")
+        return ZoneInfo(next((name for name in names if name), "UTC"))
     except (ZoneInfoNotFoundError, ValueError):
         return timezone.utc
 
 
 def as_of(moment_s: float) -> str:
-    """The moment for which figures stand, for the viewer."""
+    """The moment for which figures stand, for the viewer, and whether they are held there."""
     name = datetime.fromtimestamp(moment_s, zone()).tzname() or ""
-    return f"as of {moment(moment_s, zone())[11:]} {name}".rstrip()
+    held = ", paused" if st.session_state.get(PAUSED, False) else ""
+    return f"as of {moment(moment_s, zone())[11:]} {name}".rstrip() + held

@@ -14,7 +14,6 @@ from ett_dashboard.rows import EvidenceRow, FailureRow, JobDetail
 from ett_dashboard.settings import Settings
 from ett_dashboard.views import details, frame
 
-URL_PATH = "job"
 EVIDENCE_LINES = 12
 EVIDENCE_HEIGHT = 320
 """Evidence of more lines than this scrolls in a box of this many pixels."""
@@ -23,11 +22,7 @@ EVIDENCE_HEIGHT = 320
 def show() -> None:
     """Draw the page of the job that the address names with `?id=`."""
     job_id = st.query_params.get("id", "")
-    head, aside = st.columns([9, 1], vertical_alignment="center")
-    with head:
-        choose(job_id)
-    with aside:
-        frame.pause_toggle()
+    choose(job_id)
     if job_id:
         frame.live(lambda: _draw(job_id))
     else:

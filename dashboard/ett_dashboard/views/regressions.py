@@ -7,7 +7,6 @@ from functools import partial
 from html import escape
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from ett_core.fleet.regressions import ALL_FAMILIES
 from ett_dashboard import listing, markup, words
@@ -22,20 +21,16 @@ from ett_dashboard.regressions.frames import History, histories, in_order
 from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.regressions.words import family_name, figure_meaning, figure_name
 from ett_dashboard.table import table
-from ett_dashboard.views import frame
+from ett_dashboard.views import choices, frame
 
-URL_PATH = "regressions"
 WINDOWS = ("7d", "30d", "90d")
 
 
 def show() -> None:
     """Draw the page."""
-    head, aside = st.columns([9, 1], vertical_alignment="center")
-    with aside:
-        frame.pause_toggle()
+    choices.of_jobs()
     asked = _asked(st.query_params)
-    title = head.empty()
-    frame.live(lambda: _draw(title, asked))
+    frame.live(lambda: _draw(asked))
 
 
 def _asked(given: Mapping[str, str]) -> dict[str, str]:
@@ -47,13 +42,13 @@ def _asked(given: Mapping[str, str]) -> dict[str, str]:
     return {**chosen, "window": window if window in WINDOWS else "30d"}
 
 
-def _draw(title: DeltaGenerator, asked: Mapping[str, str]) -> None:
+def _draw(asked: Mapping[str, str]) -> None:
     reads, window = shared_reads(), asked["window"]
     reading = reads.ask(questions.regressions(window, asked))
     families = reads.ask(questions.families(window, asked)).value
-    frame.signs_of_age(reading)
     found = reading.value
-    title.html(markup.page_head("Regressions", frame.as_of(found.as_of) if found else ""))
+    st.html(markup.page_head("Regressions", frame.as_of(found.as_of) if found else ""))
+    frame.signs_of_age(reading)
     with st.container(key="live"):
         st.html(_choices(asked))
         if found is None or families is None:

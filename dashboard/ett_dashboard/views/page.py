@@ -1,0 +1,33 @@
+"""A page of the app, and what stands above all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import streamlit as st
+
+from ett_dashboard import markup
+from ett_dashboard.views import choices, frame
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """One page: its name, its address relative to the app ("" for the first) and what draws it."""
+
+    title: str
+    path: str
+    show: Callable[[], None]
+
+    def as_streamlit(self) -> st.Page:
+        """What Streamlit knows of it."""
+        return st.Page(self.show, title=self.title, url_path=self.path, default=not self.path)
+
+
+def above(pages: Sequence[Page], path: str) -> None:
+    """The ways to all pages, the settings of the viewer and the switch that holds a page still."""
+    with st.container(horizontal=True, vertical_alignment="center", key="above"):
+        asked = st.query_params.to_dict()
+        st.html(markup.navigation([(page.title, page.path) for page in pages], path, asked))
+        with st.popover("Settings", icon=":material/tune:", type="tertiary"):
+            choices.settings()
+        frame.pause_toggle()

@@ -1,0 +1,91 @@
+"""What all pages share, in a real browser: the bar on top, choices in the address, pause."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from browser import expect, until
+from stories import Story, post, recovered
+
+from ett_dashboard.views.pages import PAGES
+
+pytestmark = pytest.mark.service("chromium")
+
+
+def test_choices_go_into_the_address_along_to_other_pages_and_back(app, exporter, page):
+    """A filter stands in the address, survives a reload and goes along; the back button undoes it."""
+    post(exporter, recovered("frame/kept", time.time() - 700, 690, job_name="Kept", team="Frame team"))
+    post(exporter, recovered("frame/left", time.time() - 700, 690, job_name="Left out", team="Other team"))
+    page.goto(app)
+    jobs = page.get_by_role("table", name="Jobs")
+    expect(jobs).to_contain_text("Left out")
+    page.get_by_role("combobox", name="Team").click()
+    page.get_by_role("option", name="Frame team").click()
+    page.wait_for_url("**/?team=Frame+team")
+    expect(jobs).not_to_contain_text("Left out")
+    page.reload()
+    expect(jobs).to_contain_text("Kept")
+    expect(jobs).not_to_contain_text("Left out")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Job").click()
+    page.wait_for_url("**/job?team=Frame+team")
+    page.go_back()
+    page.go_back()
+    expect(jobs).to_contain_text("Left out")
+    assert "team" not in page.url
+
+
+def test_the_head_of_a_column_sorts_and_the_way_back_restores(app, exporter, page):
+    """The order of the table is a link."""
+    post(exporter, recovered("frame/sorted", time.time() - 700, 690))
+    page.goto(app)
+    head = page.get_by_role("columnheader", name=re.compile("Wall time"))
+    head.get_by_role("link").click()
+    page.wait_for_url("**/?sort=-wall_s")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    head.get_by_role("link").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+
+
+def test_pause_holds_the_figures_still(app, exporter, page):
+    """What another page shows already does not show until the switch is off again."""
+    story = Story("frame/paused", time.time() - 600, job_name="Paused meanwhile")
+    post(exporter, recovered("frame/there", time.time() - 700, 690, job_name="There before"))
+    page.goto(app)
+    jobs = page.get_by_role("table", name="Jobs")
+    expect(jobs).to_contain_text("There before")
+    page.get_by_text("Pause", exact=True).click()
+    expect(page.locator(".ett-aside")).to_contain_text("paused")
+    story.train(story.start(5, 0), 560, 0)
+    post(exporter, story)
+    other = page.context.new_page()
+    other.goto(app)
+    expect(other.get_by_role("table", name="Jobs")).to_contain_text("Paused meanwhile")
+    expect(jobs).not_to_contain_text("Paused meanwhile")
+    page.get_by_text("Pause", exact=True).click()
+    expect(jobs).to_contain_text("Paused meanwhile")
+
+
+@pytest.mark.parametrize("path", [page.path for page in PAGES])
+def test_every_page_is_reached_from_the_bar_and_by_its_address(app, exporter, page, path):
+    """The bar marks where one is, and a page opened by its address has the same bar."""
+    post(exporter, recovered("frame/any", time.time() - 700, 690))
+    page.goto(f"{app}/{path}")
+    bar = page.get_by_role("navigation", name="Pages")
+    here = bar.locator("[aria-current=page]")
+    title = next(one.title for one in PAGES if one.path == path)
+    expect(here).to_have_text(title)
+    until(page, lambda: page.locator(".ett-head, .ett-quiet, .ett-job").count() > 0, "the page stays empty")
+    for one in PAGES:
+        bar.get_by_role("link", name=one.title).click()
+        expect(here).to_have_text(one.title)
+
+
+def test_times_are_in_the_zone_that_the_viewer_chose(app, exporter, page):
+    """The zone of the address goes before that of the browser."""
+    post(exporter, recovered("frame/zone", time.time() - 700, 690))
+    page.goto(app)
+    expect(page.locator(".ett-aside")).to_contain_text(re.compile("CES?T"))
+    page.goto(f"{app}/?zone=Asia%2FTokyo")
+    expect(page.locator(".ett-aside")).to_contain_text("JST")
