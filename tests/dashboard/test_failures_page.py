@@ -65,7 +65,7 @@ def test_words_of_a_failure_are_never_interpreted(app, exporter, page):
 def test_three_clicks_lead_from_the_worst_job_to_the_line_of_the_rank_that_failed(app, exporter, page):
     """From Fleet to the job in trouble, to its failure, to the evidence in order of time across ranks."""
     post(exporter, failed("drill/down", 30, model="drill", job_name="Worst of all", text=LOST))
-    page.goto(app)
+    page.goto(f"{app}/?model=drill")
     page.locator("a.ett-alarm", has_text="Worst of all").click()
     expect(page.locator(".ett-name h1")).to_have_text("Worst of all")
     page.get_by_role("link", name="Evidence across ranks").first.click()
