@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,13 @@ def test_prometheus_scrapes_the_job_that_rules_and_boards_name():
     """`up{job="ettwatch"}` is what the alert on a dead exporter asks for."""
     (job,) = yaml.safe_load((DEPLOY / "prometheus.yaml").read_text())["scrape_configs"]
     assert job["job_name"] == Config().scrape_job
+
+
+def test_compose_takes_its_file():
+    """The schema of the Compose specification finds nothing wrong."""
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*check, str(DEPLOY / "compose.yaml")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def services():

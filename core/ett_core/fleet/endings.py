@@ -22,6 +22,8 @@ _ENDING_OF_CLASS = {
     "user_cancelled": CANCELLED,
     "time_limit": TIMED_OUT,
 }
+ENDED_BY_OTHERS = frozenset(_ENDING_OF_CLASS)
+"""Classes of attempts that somebody ended, or whose hardware was taken away."""
 _WORDS_OF_CLASS = {
     "preempted": "preempted",
     "evicted": "evicted by the platform",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ett_core.fleet.endings import ENDED_BY_OTHERS
 from ett_grafana.alerts.alert import CRITICAL, INFO, WARNING, Alert, duration, in_state, of_one_job
 from ett_grafana.config import Config, Thresholds
 from ett_grafana.recording import Recorded
@@ -92,16 +93,17 @@ def _stuck() -> Sequence[Alert]:
 
 
 def _restarts(limits: Thresholds) -> Sequence[Alert]:
+    own_fault = f'ett_job_failures_in_a_row{{failure_class!~"{"|".join(sorted(ENDED_BY_OTHERS))}"}}'
     return (
         Alert(
             name="EttCrashLoop",
-            expr=of_one_job("max_over_time(ett_job_failures_in_a_row[10m])", "failure_class")
+            expr=of_one_job(f"max_over_time({own_fault}[10m])", "failure_class")
             + f" >= {limits.crash_loop_attempts}",
             page=_PAGE,
             severity=CRITICAL,
             summary=f"{_JOB} fails over and over: {{{{ $labels.failure_class }}}}",
             description=f"{_WHO} failed {{{{ $value }}}} times in a row by {{{{ $labels.failure_class }}}} "
-            "and got no further in between. Trying again will not help.",
+            "and got no further in between. Trying again as it is will hardly help.",
         ),
         Alert(
             name="EttRestartStorm",
