@@ -8,18 +8,20 @@ thousand times tells nothing new, and a log may be written to cost time.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LINES_TRIED = (3, 6, 12, 25, 50, 100, 200)
 """Lines of one word that are read, from either end of the log: the most of which all can be afforded."""
-HITS_PER_NEEDLE = LINES_TRIED[-1]
 LINE_LIMIT = 2000
 """Characters of a line that are read around what was found in it."""
 CHARACTERS_READ = 500_000
 """What all lines that are read may cost together: their characters, and `LINE_COSTS` for each line."""
 LINE_COSTS = 100
+WORDS_A_LINE = 8
+"""Words that a line holds at most on average, so far as the number of lines to look at goes."""
+BLOCK_BYTES = 1 << 16
 
 
 class Hit(NamedTuple):
@@ -55,39 +57,74 @@ class Needles:
         return set().union(*(self._meanings[word] for word in found))
 
     def lines(self, low: bytes) -> list[Hit]:
-        """The lines of a lower-case log that are to be read, in their order."""
-        found: dict[bytes, _Places] = {}
-        end = -1
-        for match in self._in_log.finditer(low):
-            at, needle = match.start(), match[1]
-            places = found.get(needle)
-            if places is None:
-                places = found[needle] = _Places()
-            elif at < places.line_end:
+        """The lines of a lower-case log that are to be read, in their order.
+
+        Which words stand in which block is told first; only blocks of which lines are wanted are
+        looked at word by word.
+        """
+        blocks = list(_blocks(low))
+        counts: Counter[bytes] = Counter()
+        said: list[frozenset[bytes]] = []
+        for start, end in blocks:
+            words = self._in_log.findall(low, start, end)
+            counts.update(words)
+            said.append(frozenset(words))
+        most = _most(counts)
+        read: dict[int, Mapping[bytes, Sequence[int]]] = {}
+        found: dict[bytes, set[int]] = {}
+        for way in (1, -1):
+            left = dict.fromkeys(counts, most)
+            for number in range(len(blocks))[::way]:
+                wanted = [word for word in said[number] if left[word]]
+                if wanted and number not in read:
+                    read[number] = self._places(low, *blocks[number], said[number])
+                for word in wanted:
+                    places = read[number][word][::way][: left[word]]
+                    left[word] -= len(places)
+                    found.setdefault(word, set()).update(places)
+        return _affordable([sorted(places) for places in found.values()], low, most)
+
+    def _places(
+        self, low: bytes, start: int, end: int, words: Iterable[bytes]
+    ) -> Mapping[bytes, Sequence[int]]:
+        """Where each word of a block stands, once a line; in a block of one line, where its first does."""
+        if low.find(b"\n", start, end - 1) < 0 and (only := self._in_log.search(low, start, end)):
+            return dict.fromkeys(words, (only.start(),))
+        found: dict[bytes, list[int]] = {}
+        line_end = -1
+        line_ends: dict[bytes, int] = {}
+        for match in self._in_log.finditer(low, start, end):
+            at, word = match.start(), match[1]
+            if at < line_ends.get(word, -1):
                 continue
-            if at > end:
-                end = low.find(b"\n", at)
-                if end < 0:
-                    end = len(low)
-            places.line_end = end
-            places.last.append(at)
-            if len(places.last) == HITS_PER_NEEDLE and not places.first:
-                places.first, places.last = places.last, deque(maxlen=HITS_PER_NEEDLE)
-        return _affordable([(*places.first, *places.last) for places in found.values()], low)
+            if at > line_end:
+                line_end = low.find(b"\n", at, end)
+                if line_end < 0:
+                    line_end = end
+            line_ends[word] = line_end
+            found.setdefault(word, []).append(at)
+        return found
 
 
-class _Places:
-    """Where a word stands: once a line, the first lines and, where there are more, the last ones."""
-
-    __slots__ = ("first", "last", "line_end")
-
-    def __init__(self) -> None:
-        self.first: deque[int] = deque()
-        self.last: deque[int] = deque(maxlen=HITS_PER_NEEDLE)
-        self.line_end = -1
+def _blocks(low: bytes) -> Iterator[tuple[int, int]]:
+    """Whole lines of about `BLOCK_BYTES` together: where each block begins and ends."""
+    start = 0
+    while start < len(low):
+        end = low.find(b"\n", start + BLOCK_BYTES) + 1 or len(low)
+        yield start, end
+        start = end
 
 
-def _affordable(found: Sequence[Sequence[int]], low: bytes) -> list[Hit]:
+def _most(counts: Mapping[bytes, int]) -> int:
+    """Lines of one word, from either end, beyond which not all can be afforded."""
+    for most in reversed(LINES_TRIED):
+        lines = sum(min(count, 2 * most) for count in counts.values())
+        if lines * LINE_COSTS <= CHARACTERS_READ * WORDS_A_LINE:
+            return most
+    return LINES_TRIED[0]
+
+
+def _affordable(found: Sequence[Sequence[int]], low: bytes, most: int) -> list[Hit]:
     """The lines of the first and the last places of each word, of as many as may be read."""
     hits: list[Hit] = []
     for count in LINES_TRIED:
@@ -96,6 +133,8 @@ def _affordable(found: Sequence[Sequence[int]], low: bytes) -> list[Hit]:
         if hits and sum(hit.cost for hit in more) > CHARACTERS_READ:
             break
         hits = more
+        if count == most:
+            break
     return hits
 
 
