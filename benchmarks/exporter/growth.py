@@ -14,40 +14,17 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from functools import partial
 
-from memory import Told
+from memory import NoPast, Told
 
-from ett_core.events import AnyEvent
 from ett_exporter.archive import FileArchive
 from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.ledger import Ledger
 from ett_exporter.live import LiveJob
-from ett_exporter.places import Kept, Place, Snapshot, Stored
+from ett_exporter.places import Kept, Place
 
 MINUTES = 12
-
-
-class NoPast:
-    """The past of a job that is new."""
-
-    def events(self) -> Iterable[AnyEvent]:
-        """None."""
-        return ()
-
-    def snapshot(self) -> Snapshot | None:
-        """None."""
-        return None
-
-    def after(self, place: Place) -> Iterable[Stored]:
-        """None."""
-        del place
-        return ()
-
-    def delivered(self) -> Place | None:
-        """There are no replicas."""
-        return None
 
 
 def _same(kept: Kept) -> Kept:

@@ -1,8 +1,9 @@
 """How much memory does a live job take in the exporter, and what is it made of?
 
 Folds jobs of 8 ranks with 10 attempts, a week old, whose leader reports every 5 s (others once a
-minute) and which save every 5 minutes, as segments come: by minutes, the ranks in turn. Prints
-what grew by `tracemalloc`, a job, and for one job the bytes of each part of its state.
+minute) and which save every 5 minutes, as segments come: by minutes, the ranks in turn. Each is viewed
+every minute, as scrapes do. Prints what grew by `tracemalloc`, a job, its view included, and for one
+job the bytes of each part of its state.
 
     python benchmarks/exporter/memory.py --jobs 2 --days 7
 """
@@ -13,16 +14,16 @@ import argparse
 import gc
 import random
 import sys
-import time
 import tracemalloc
 from collections.abc import Iterable, Iterator
+from functools import partial
 from types import FunctionType, ModuleType
 
 from ett_core import events as ev
-from ett_core.accounting import JobFold
-from ett_core.details import JobDetails
 from ett_core.events import AnyEvent
 from ett_exporter.archive import FileArchive
+from ett_exporter.live import LiveJob
+from ett_exporter.places import Kept, Place, Snapshot, Stored
 
 BEGIN = 1_764_000_000.0
 MINUTE_S = 60.0
@@ -127,30 +128,51 @@ def size_of(*roots: object, without: Iterable[object] = ()) -> int:
     return total
 
 
-def parts_of(fold: JobFold, details: JobDetails) -> dict[str, int]:
-    """Bytes by part of the state of one job."""
-    found = {f"fold.{name}": size_of(value) for name, value in vars(fold).items()}
-    found |= {f"details.{name}": size_of(value) for name, value in vars(details).items()}
+def parts_of(job: LiveJob) -> dict[str, int]:
+    """Bytes by part of the state of one job; what several parts share is counted for each."""
+    found = {
+        f"{name}.{part}": size_of(value)
+        for name, state in (("fold", job._fold), ("details", job._details))  # noqa: SLF001 - what it weighs
+        for part, value in vars(state).items()
+    }
+    found["view"] = size_of(job.known_view)
     return {name: size for name, size in sorted(found.items(), key=lambda item: -item[1]) if size > 500}
 
 
-def folded(
-    job_id: str, attempts: int, days: float, archive: FileArchive
-) -> tuple[JobFold, JobDetails, int, float]:
-    """A job with its number of events, and the processor seconds that it took to take them in."""
-    fold, details = JobFold(job_id, history=tuple, archive=archive), JobDetails(archive)
-    count, spent_s = 0, 0.0
-    for minute in Told(job_id).minutes(attempts, days):
-        began_s = time.process_time()
-        fold.add(minute)
-        details.add(minute)
-        spent_s += time.process_time() - began_s
+class NoPast:
+    """The past of a job that is new."""
+
+    def events(self) -> Iterable[AnyEvent]:
+        """None."""
+        return ()
+
+    def snapshot(self) -> Snapshot | None:
+        """None."""
+        return None
+
+    def after(self, place: Place) -> Iterable[Stored]:
+        """None."""
+        del place
+        return ()
+
+    def delivered(self) -> Place | None:
+        """There are no replicas."""
+        return None
+
+
+def folded(job_id: str, attempts: int, days: float, archive: FileArchive) -> tuple[LiveJob, int]:
+    """A job that was told and viewed minute by minute, and the number of its events."""
+    job, count = LiveJob(job_id, 0.0, NoPast(), archive), 0
+    for place, minute in enumerate(Told(job_id).minutes(attempts, days)):
+        kept = Kept(minute, Place(0, place + 1))
+        job.take(partial(_same, kept), 0.0)
         count += len(minute)
-        now = minute[-1].time
-        if count % 997 < len(minute):
-            fold.account(now)
-    fold.account(now)
-    return fold, details, count, spent_s
+        job.view(minute[-1].time + 1)
+    return job, count
+
+
+def _same(kept: Kept) -> Kept:
+    return kept
 
 
 def main() -> None:
@@ -171,13 +193,13 @@ def main() -> None:
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    fold, details, count, _ = jobs[0]
+    job, count = jobs[0]
     on_disk = archive.bytes_used - on_disk
     print("| attempts | days | events | memory a job, kB | on disk a job, kB |\n|---|---|---|---|---|")
     a_job = f"{grown / len(jobs) / 1e3:.1f} | {on_disk / len(jobs) / 1e3:.1f}"
     print(f"| {chosen.attempts} | {chosen.days:g} | {count:,} | {a_job} |")
     if chosen.parts:
-        for name, size in parts_of(fold, details).items():
+        for name, size in parts_of(job).items():
             print(f"    {name:<28} {size / 1e3:9.1f} kB")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from bisect import insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -31,6 +31,7 @@ from ett_core.events import (
     Clock,
     Compile,
     Counters,
+    Event,
     Evidence,
     Failure,
     Progress,
@@ -164,9 +165,10 @@ class JobDetails:
 
     def add(self, events: Iterable[AnyEvent]) -> None:
         """Take in events, in any order, each once; `refusals` hold those that cannot be taken in."""
+        clocks = self._clocks
         for event in events:
             try:
-                told = corrected(event, self._clocks.offset_s(event.writer)) if self._clocks.differ else event
+                told = corrected(event, clocks.offset_s(event.writer)) if clocks.differ else event
                 self._note_node(told)
                 self._take(told)
             except Exception as error:  # noqa: BLE001, PERF203 - one event must not take away all others
@@ -335,36 +337,40 @@ class JobDetails:
         return self._said[field][1] if field in self._said else default
 
     def _note_node(self, event: AnyEvent) -> None:
-        moment = _moment(event)
-        known = self._node_moments.get(event.rank)
-        if event.rank < 0 or not event.node or (known is not None and known > moment):
+        rank, node = event.rank, event.node
+        if rank < 0 or not node:
             return
-        if known is not None or len(self._node_moments) < RANKS_KEPT:
-            self._node_moments[event.rank] = moment
-            self.nodes[event.rank] = sys.intern(event.node)
+        known = self._node_moments.get(rank)
+        if known is None:
+            if len(self._node_moments) < RANKS_KEPT:
+                self._node_moments[rank] = _moment(event)
+                self.nodes[rank] = sys.intern(node)
+            return
+        writer = known[2] if known[2] == event.writer else sys.intern(event.writer)
+        moment = (event.attempt, event.time, writer, event.seq)
+        if moment >= known:
+            self._node_moments[rank] = moment
+            if self.nodes[rank] != node:
+                self.nodes[rank] = sys.intern(node)
 
     def _take(self, event: AnyEvent) -> None:
-        match event:
-            case Progress():
-                self._take_progress(event)
-            case AttemptStart():
-                self._take_start(event)
-            case Checkpoint() | CheckpointDurable() | CheckpointFailed():
-                self.checkpoints.add(event)
-                self.async_saves.add(event)
-            case Cache():
-                _keep_later(self._caches, (event.writer, event.cache), event)
-            case Counters():
-                for name in event.values:
-                    _keep_later(self._counters, (event.writer, name), event)
-            case Compile():
-                self._take_compile(event)
-            case Clock():
-                self.is_stale = self._clocks.add(event) or self.is_stale
-            case Evidence() | Failure():
-                self._take_evidence(event)
-            case _:
-                pass
+        take = _HANDLERS.get(type(event))
+        if take is not None:
+            take(self, event)
+
+    def _take_checkpoint(self, event: Checkpoint | CheckpointDurable | CheckpointFailed) -> None:
+        self.checkpoints.add(event)
+        self.async_saves.add(event)
+
+    def _take_cache(self, event: Cache) -> None:
+        _keep_later(self._caches, (event.writer, event.cache), event)
+
+    def _take_counters(self, event: Counters) -> None:
+        for name in event.values:
+            _keep_later(self._counters, (event.writer, name), event)
+
+    def _take_clock(self, event: Clock) -> None:
+        self.is_stale = self._clocks.add(event) or self.is_stale
 
     def _take_start(self, event: AttemptStart) -> None:
         moment = _moment(event)
@@ -380,7 +386,7 @@ class JobDetails:
         """Of an attempt, the latest word on what it runs on, and all nodes that spoke."""
         known_at, known = self._starts.get(event.attempt, (moment, Start()))
         node = sys.intern(event.node)
-        nodes = known.nodes if not node or node in known.nodes else known.nodes | {node}
+        nodes = known.nodes if not node or node in known.nodes else self._shared(known.nodes | {node})
         says = bool(event.versions or event.config_hash)
         newer = says and (moment >= known_at or not (known.versions or known.config_hash))
         if newer:
@@ -390,6 +396,10 @@ class JobDetails:
             self._starts[event.attempt] = (known_at, Start(known.versions, known.config_hash, nodes))
         if len(self._starts) > STARTS_KEPT:
             del self._starts[min(self._starts)]
+
+    def _shared(self, nodes: frozenset[str]) -> frozenset[str]:
+        """Nodes as one object with equal ones of another attempt: jobs often start again where they were."""
+        return next((start.nodes for _, start in self._starts.values() if start.nodes == nodes), nodes)
 
     def _take_progress(self, event: Progress) -> None:
         if event.rank < 0:
@@ -418,6 +428,19 @@ class JobDetails:
             del self._evidence[min(self._evidence)]
 
 
+_HANDLERS: Mapping[type[Event], Callable[[Any, Any], None]] = {
+    Progress: JobDetails._take_progress,  # noqa: SLF001 - the table belongs to the class
+    AttemptStart: JobDetails._take_start,  # noqa: SLF001
+    Checkpoint: JobDetails._take_checkpoint,  # noqa: SLF001
+    CheckpointDurable: JobDetails._take_checkpoint,  # noqa: SLF001
+    CheckpointFailed: JobDetails._take_checkpoint,  # noqa: SLF001
+    Cache: JobDetails._take_cache,  # noqa: SLF001
+    Counters: JobDetails._take_counters,  # noqa: SLF001
+    Compile: JobDetails._take_compile,  # noqa: SLF001
+    Clock: JobDetails._take_clock,  # noqa: SLF001
+    Evidence: JobDetails._take_evidence,  # noqa: SLF001
+    Failure: JobDetails._take_evidence,  # noqa: SLF001
+}
 _decoder = msgspec.msgpack.Decoder(DetailsState)
 
 

@@ -134,15 +134,15 @@ class Reports:
         """Put a report in its place."""
         ends = self._ends
         place = len(ends)
-        while place and (ends[place - 1], *self._rest(place - 1)) > report:
+        while place and ends[place - 1] >= report.end and self._report(place - 1) > report:
             place -= 1
         self._steps.insert(place, report.steps)
         ends.insert(place, report.end)
         self._begins.insert(place, report.begin)
         self._step_s.insert(place, report.step_s)
 
-    def _rest(self, place: int) -> tuple[float, int, float]:
-        return self._begins[place], self._steps[place], self._step_s[place]
+    def _report(self, place: int) -> tuple[float, float, int, float]:
+        return self._ends[place], self._begins[place], self._steps[place], self._step_s[place]
 
     def __len__(self) -> int:
         """How many they are."""

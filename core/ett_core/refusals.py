@@ -6,6 +6,7 @@ is refused stays in the history: corrected code takes it in when it folds that a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ett_core.events import AnyEvent
@@ -46,16 +47,16 @@ class Refusals:
     __slots__ = ("_known", "_untold")
 
     def __init__(self) -> None:
-        self._known: set[tuple[str, int]] = set()
-        self._untold: list[Refused] = []
+        self._known: frozenset[tuple[str, int]] = frozenset()
+        self._untold: Sequence[Refused] = ()
 
     def note(self, event: AnyEvent, error: BaseException) -> None:
         """An event made a fold raise."""
         key = (event.writer, event.seq)
         if key not in self._known and len(self._known) < REMEMBERED:
-            self._known.add(key)
+            self._known |= {key}
             reason = f"{type(error).__name__}: {error}"[:REASON_CHARACTERS]
-            self._untold.append(Refused(*key, reason))
+            self._untold = [*self._untold, Refused(*key, reason)]
 
     def __contains__(self, event: AnyEvent) -> bool:
         """Whether an event was refused before."""
@@ -63,5 +64,5 @@ class Refusals:
 
     def take(self) -> list[Refused]:
         """Those that were not given before."""
-        untold, self._untold = self._untold, []
-        return untold
+        untold, self._untold = self._untold, ()
+        return list(untold)

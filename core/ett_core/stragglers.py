@@ -29,7 +29,7 @@ CELLS_KEPT = 144
 """Amounts that are kept, one a rank and half window; of older windows only the verdicts are."""
 HALVES_KEPT = 8
 """Half windows whose amounts are kept however many ranks there are."""
-HALVES_OPEN = 3
+HALVES_OPEN = 2
 """Half windows to which reports are added as they are; the others lie packed."""
 VERDICTS_KEPT = 20_000
 """Slow ranks in settled windows that are kept (for one rank a week of half minutes)."""
@@ -202,17 +202,17 @@ class RankPaces:
         if paces is None:
             return
         known = paces.get(rank)
-        pace = pace_of(times, event.data_wait_s)
+        steps, step_s, max_s, wait_s = pace_of(times, event.data_wait_s)
         if known is None:
             self._cells += 1
-            paces[rank] = [*pace]
+            paces[rank] = [steps, step_s, max_s, wait_s]
             if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
                 self._settle()
             return
-        known[0] += pace[0]
-        known[1] += pace[1]
-        known[3] += pace[3]
-        known[2] = max(known[2], pace[2])
+        known[0] += steps
+        known[1] += step_s
+        known[3] += wait_s
+        known[2] = max(known[2], max_s)
 
     def _paces(self, attempt: int, half: float) -> Half | None:
         """The paces of a half window, to be added to; None where they are settled."""
@@ -370,12 +370,13 @@ def _unpacked(packed: bytes) -> Half:
     return {rank: [int(steps), *rest] for rank, steps, *rest in _CELL.iter_unpack(packed)}
 
 
-def pace_of(times: StepSeconds, wait_s: float) -> Pace:
-    """The pace of a single report."""
+def pace_of(times: StepSeconds, wait_s: float) -> tuple[int, float, float, float]:
+    """The fields of the pace of a single report."""
     wait_s = max(0.0, wait_s)
     if times.sum < LARGEST_AMOUNT_S and times.max < LARGEST_AMOUNT_S and wait_s < LARGEST_AMOUNT_S:
-        return Pace(times.count, times.sum, times.max, wait_s)
-    return Pace(times.count, *(min(amount, LARGEST_AMOUNT_S) for amount in (times.sum, times.max, wait_s)))
+        return times.count, times.sum, times.max, wait_s
+    largest = LARGEST_AMOUNT_S
+    return times.count, min(times.sum, largest), min(times.max, largest), min(wait_s, largest)
 
 
 def slow_ranks(paces: Mapping[int, Pace], rules: StragglerRules) -> Mapping[int, Slowness]:

@@ -28,12 +28,14 @@ class Edge:
         self.partition = partition
         self._start_ns = begin_ns
         self._ends = array("q")
-        self._shares = {component: array("q") for component in SHARED}
+        self._shares: dict[str, array[int]] = {}
         for stretch in partition.uncut(begin_ns):
             if stretch.end_ns > begin_ns:
                 self._hold(stretch)
                 if stretch.end_ns >= begin_ns + HELD_NS:
                     break
+        in_order = [*SHARED, *(component for component in self._shares if component not in SHARED)]
+        self._shares = {name: self._shares[name] for name in in_order if name in self._shares}
         self._rest: Totals = partition.window(self._ends[-1], partition.span.end_ns)
 
     def _hold(self, stretch: Stretch) -> None:

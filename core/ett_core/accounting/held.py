@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, get_args
 
 import msgspec
 
-from ett_core.events import AnyEvent, Progress, StepSeconds
+from ett_core.events import PROTOCOL_VERSION, AnyEvent, Progress, StepSeconds
 
 Key: TypeAlias = tuple[int, int, str, int]
 """The place of an event among those of its attempt: time in ns, rank, writer, sequence number."""
@@ -20,35 +20,41 @@ Key: TypeAlias = tuple[int, int, str, int]
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Any])
 _TYPES: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
+ENVELOPE = ("v", "job_id", "writer", "seq", "attempt", "rank")
+"""The first fields of every kind: the key of an event tells them, with its job and attempt."""
 _NUMBERS = {kind: number for number, kind in enumerate(_TYPES)}
 
 
 def packed(event: AnyEvent) -> bytes:
-    """An event as bytes for this process and its snapshots: its values alone.
+    """The values of an event that its key does not tell, as bytes for this process and its snapshots.
 
-    >>> event = Progress(job_id="j", writer="w", seq=0, attempt=0, rank=0, time=1.5, step=2, steps=2)
-    >>> len(packed(event)) < 40, unpacked(packed(event)) == event
+    >>> event = Progress(job_id="j", writer="w", seq=3, attempt=2, rank=0, time=1.5, step=2, steps=2)
+    >>> len(packed(event)) < 30, unpacked(packed(event), (0, 0, "w", 3), "j", 2) == event
     (True, True)
     """
-    return _encoder.encode((_NUMBERS[type(event)], *msgspec.structs.astuple(event)))
+    return _encoder.encode((_NUMBERS[type(event)], *msgspec.structs.astuple(event)[len(ENVELOPE) :]))
 
 
-def unpacked(data: bytes) -> AnyEvent:
-    """The event that gave `data`."""
+def unpacked(data: bytes, key: Key, job_id: str, attempt: int) -> AnyEvent:
+    """The event of an attempt that gave `data`, of the version that is spoken here."""
     number, *values = _decoder.decode(data)
     kind = _TYPES[number]
     if kind is Progress and values[-1] is not None:
         values[-1] = StepSeconds(**values[-1])
-    event: AnyEvent = kind(**dict(zip(kind.__struct_fields__, values, strict=True)))
+    envelope = (PROTOCOL_VERSION, job_id, key[2], key[3], attempt, key[1])
+    event: AnyEvent = kind(**dict(zip(kind.__struct_fields__, (*envelope, *values), strict=True)))
     return event
 
 
 class HeldEvents:
     """Events in order; places count from the first that is held."""
 
-    __slots__ = ("_events", "_moments", "_ranks", "_seqs", "_writers")
+    __slots__ = ("_attempt", "_events", "_job_id", "_moments", "_ranks", "_seqs", "_writers")
 
-    def __init__(self) -> None:
+    def __init__(self, job_id: str, attempt: int) -> None:
+        """Start with none; they will be of one attempt of a job."""
+        self._job_id = job_id
+        self._attempt = attempt
         self._moments = array("q")
         self._ranks = array("l")
         self._writers: list[str] = []
@@ -99,7 +105,9 @@ class HeldEvents:
     def at(self, place: int) -> tuple[int, AnyEvent]:
         """The time and the event at a place."""
         event = self._events[place]
-        return self._moments[place], unpacked(event) if isinstance(event, bytes) else event
+        if isinstance(event, bytes):
+            event = unpacked(event, self.key(place), self._job_id, self._attempt)
+        return self._moments[place], event
 
     def pack(self, place: int) -> None:
         """The event at a place is folded: it is not needed as it is."""

@@ -109,7 +109,8 @@ class JobFold:
         fold = cls(state.job_id, settings=settings, history=history, archive=archive)
         fold._sequences = WriterSequences(state.sequences)
         fold._lanes = {
-            lane.number: Lane.of_state(settings, lane, archive, fold.refusals) for lane in state.lanes
+            lane.number: Lane.of_state(state.job_id, settings, lane, archive, fold.refusals)
+            for lane in state.lanes
         }
         fold._job_ends, fold._conflict = list(state.job_ends), state.conflict
         fold._clocks = {clock.of_writer: clock for clock in state.clocks}
@@ -156,7 +157,7 @@ class JobFold:
             self._rest()
 
     def _new_lane(self, attempt: int) -> Lane:
-        lane = self._lanes[attempt] = Lane(attempt, self._settings, self._archive, self.refusals)
+        lane = self._lanes[attempt] = Lane(attempt, self.job_id, self._settings, self._archive, self.refusals)
         return lane
 
     def _rest(self) -> None:

@@ -22,7 +22,7 @@ from ett_core.accounting.account import nanoseconds
 from ett_core.accounting.attempt import Attempt, AttemptMark, AttemptState
 from ett_core.accounting.held import HeldEvents, Key
 from ett_core.accounting.settings import Settings
-from ett_core.archive import IN_MEMORY, Archive
+from ett_core.archive import Archive
 from ett_core.events import AnyEvent
 from ett_core.refusals import HeldBackError, Refusals
 
@@ -68,6 +68,7 @@ class Lane:
         "_dropped",
         "_dropped_through",
         "_held",
+        "_job_id",
         "_marks",
         "_packed_presence",
         "_presence",
@@ -86,13 +87,15 @@ class Lane:
     def __init__(
         self,
         number: int,
+        job_id: str,
         settings: Settings,
-        archive: Archive = IN_MEMORY,
-        refusals: Refusals | None = None,
+        archive: Archive,
+        refusals: Refusals,
     ) -> None:
         """Start empty; `refusals` learn of the events that cannot be folded."""
         self.number = number
-        self._refusals = Refusals() if refusals is None else refusals
+        self._job_id = job_id
+        self._refusals = refusals
         self._settings = settings
         self._archive = archive
         self._window_ns = nanoseconds(settings.late_window_s)
@@ -109,7 +112,7 @@ class Lane:
         self.stale = False
         """Whether the lane must be folded again from the history."""
         self.parts: list[Attempt] = []
-        self._held = HeldEvents()
+        self._held = HeldEvents(self._job_id, self.number)
         self._dropped = 0
         self._dropped_through: Key | None = None
         self.is_at_rest = False
@@ -316,7 +319,7 @@ class Lane:
         if self.stale:
             return
         self._let_go(len(self._held))
-        self._marks = [_Mark(self._consumed, len(self.parts), None)]
+        self._marks, self._held = _NO_MARKS, _NOTHING_HELD
         self.is_at_rest = True
         self._packed_presence = _encoder.encode(self._told_presence())
         self._presence = {}
@@ -333,7 +336,7 @@ class Lane:
 
     def _wake(self) -> None:
         """Go on after rest: the only mark is where the lane stands."""
-        self.is_at_rest = False
+        self.is_at_rest, self._held = False, HeldEvents(self._job_id, self.number)
         last = self.parts[-1].mark() if self.parts else None
         self._marks = [_Mark(self._consumed, len(self.parts), last)]
 
@@ -374,10 +377,11 @@ class Lane:
     @classmethod
     def of_state(
         cls,
+        job_id: str,
         settings: Settings,
         state: LaneState,
-        archive: Archive = IN_MEMORY,
-        refusals: Refusals | None = None,
+        archive: Archive,
+        refusals: Refusals,
     ) -> Lane:
         """The lane that gave `state`.
 
@@ -386,7 +390,7 @@ class Lane:
         """
         if len(state.keys) != len(state.events):
             raise ValueError("a lane holds not one event a key")
-        lane = cls(state.number, settings, archive, refusals)
+        lane = cls(state.number, job_id, settings, archive, refusals)
         lane._presence = {
             (rank, sys.intern(writer)): [first, last] for rank, writer, first, last in state.presence
         }
@@ -398,8 +402,11 @@ class Lane:
         lane._dropped, lane._dropped_through = state.dropped, state.dropped_through
         lane._consumed = state.dropped
         lane.is_at_rest, lane._touched = state.at_rest, not state.at_rest
-        last = lane.parts[-1].mark() if lane.parts and not state.at_rest else None
-        lane._marks = [_Mark(state.dropped, len(lane.parts), last)]
+        if state.at_rest:
+            lane._marks, lane._held = _NO_MARKS, _NOTHING_HELD
+        else:
+            last = lane.parts[-1].mark() if lane.parts else None
+            lane._marks = [_Mark(state.dropped, len(lane.parts), last)]
         return lane
 
     def refold(self, placed: Iterable[tuple[int, AnyEvent]]) -> None:
@@ -415,6 +422,9 @@ class Lane:
         self.settle()
 
 
+_NO_MARKS = [_Mark(0, 0, None)]
+_NOTHING_HELD = HeldEvents("", 0)
+"""Of lanes at rest, all of them: nothing is added to it before they wake."""
 _encoder = msgspec.msgpack.Encoder()
 _presence_decoder = msgspec.msgpack.Decoder(list[tuple[int, str, int, int]])
 
