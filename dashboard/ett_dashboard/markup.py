@@ -142,6 +142,11 @@ def csv_link(name: str, **asked: str) -> str:
     return f'<p class="ett-take"><a href="{href}" download>Download as CSV</a></p>'
 
 
+def scrolled(html: str, title: str) -> str:
+    """A wide piece that scrolls by itself, by keyboard too; `title` says what it is."""
+    return f'<div class="ett-scroll" tabindex="0" role="region" aria-label="{escape(title)}">{html}</div>'
+
+
 def link(address: str, html: str) -> str:
     """A way to a page of the app."""
     return f'<a class="ett-go" href="{escape(address)}" target="_self">{html}</a>'

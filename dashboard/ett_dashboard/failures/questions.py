@@ -21,7 +21,7 @@ OF_JOBS = ("cluster", "team", "model", "scheduler", "text")
 """Filters that choose jobs; those of failures choose among their failures, too."""
 OF_FAILURES = (*OF_JOBS, "failure_class", "domain", "node")
 SLOW_S = 30.0
-"""What became worse is worked out again no more often than this."""
+"""What became worse, and which nodes are suspect, is asked again no more often than this."""
 MOST_LISTED = 300
 MOST_NODES = 8
 MOST_RUNS = 2000
@@ -44,7 +44,8 @@ def failure(failure_id: str) -> Question[FailureDetail]:
 
 def nodes(window: str, chosen: Mapping[str, str]) -> Question[Nodes]:
     """Nodes at which failures point."""
-    return Question("/api/v1/nodes", Nodes, _parameters(window, chosen, OF_JOBS, limit=str(MOST_NODES)))
+    parameters = _parameters(window, chosen, OF_JOBS, limit=str(MOST_NODES))
+    return Question("/api/v1/nodes", Nodes, parameters, SLOW_S)
 
 
 def regressions(window: str, chosen: Mapping[str, str]) -> Question[Regressions]:

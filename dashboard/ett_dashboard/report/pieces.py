@@ -13,7 +13,7 @@ from pandas.api.types import is_numeric_dtype
 from ett_dashboard import listing
 from ett_dashboard.figures import Figure
 from ett_dashboard.listing import Field
-from ett_dashboard.markup import of_job
+from ett_dashboard.markup import of_job, scrolled
 from ett_dashboard.table import Cell
 from ett_dashboard.words import UNKNOWN_FIGURE
 
@@ -83,7 +83,8 @@ def _side(field: Field[T]) -> str:
 def _framed(head: str, rows: str, left: int) -> str:
     more = f'<p class="ett-quiet">{left:,} more are left out.</p>' if left > 0 else ""
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f'<div class="ett-wide"><table class="ett-list">{body}</table></div>{more}'
+    table = f'<table class="ett-list">{body}</table>'
+    return scrolled(table, "Table") + more
 
 
 def _cell(value: Any, shown: Format | None) -> str:  # noqa: ANN401 - a cell of a table

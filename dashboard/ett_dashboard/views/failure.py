@@ -44,7 +44,7 @@ def _failure(failure: FailureDetail) -> None:
         chart(drawn, title="Evidence by rank over time", key="evidence", revision=failure.id, zoom=True)
         st.html(pieces.roles())
     if lines:
-        st.html(f'<div class="ett-scroll">{pieces.evidence_table(lines, zone)}</div>')
+        st.html(markup.scrolled(pieces.evidence_table(lines, zone), "Evidence"))
         st.html(markup.csv_link("evidence", id=failure.id))
     if failure.alike:
         st.html(pieces.alike(failure.alike))
