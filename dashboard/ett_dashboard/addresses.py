@@ -41,13 +41,13 @@ def to_csv(name: str, **asked: str) -> str:
     return _with_query(f"csv/{name}", asked)
 
 
-def to_failure(failure_id: str) -> str:
+def to_failure(failure_id: str, chosen: Mapping[str, str] | None = None) -> str:
     """The address of a failure's page.
 
     >>> to_failure("a/b~0")
     'failures?id=a%2Fb~0'
     """
-    return to_page("failures", id=failure_id)
+    return to_page("failures", chosen, id=failure_id)
 
 
 def to_failures(asked: Mapping[str, str]) -> str:

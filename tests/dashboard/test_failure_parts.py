@@ -13,7 +13,7 @@ from fleet_answers import ABORTED, AT, ECC, bucket, diagnosis, failure, group, n
 from ett_core.colours import DOMAIN_COLOURS
 from ett_core.failures import CLASSES
 from ett_dashboard import listing
-from ett_dashboard.failures import fields, figures, frames, markup, words
+from ett_dashboard.failures import fields, figures, frames, markup, tiles, words
 from ett_dashboard.failures.rows import Failures
 from ett_dashboard.rows import EvidenceRow
 
@@ -134,6 +134,14 @@ def test_the_list_shows_what_is_known_and_leads_to_the_failure():
     assert [cells[6].text for cells in (shown.cells, unknown.cells)] == ["1 m 30 s", "not so far"]
 
 
+def test_what_is_lost_is_told_in_money_where_anything_has_a_price():
+    def cost(price, told):
+        shown = {label: value for label, value, _ in tiles.cost_tiles(failure(cost=told), price)}
+        return shown.get("Cost")
+
+    assert [cost(None, None), cost(None, 7.5), cost(2.0, 7.5), cost(2.0, None)] == [None, "7.5", "2.9", "2.9"]
+
+
 def test_a_suspect_node_stands_out():
     columns = fields.nodes(UTC)
     suspect, good = listing.rows(columns, [node(), node(suspect=False)], lambda one: one.node)
@@ -210,10 +218,10 @@ def test_words_of_jobs_are_harmless_in_figures_and_markup():
     )
     lines = frames.evidence_lines(told)
     pieces = [
-        markup.failure_head(told, UTC),
+        markup.failure_head(told, UTC, {}),
         markup.evidence_table(lines, UTC),
         markup.outbreaks([outbreak(failure_class=HOSTILE)], UTC),
-        markup.alike([HOSTILE]),
+        markup.alike([HOSTILE], {}),
         str(figures.evidence(lines, UTC)),
         str(figures.pareto([group(HOSTILE, 1.0)])),
         str(figures.over_time(frames.by_domain([bucket(AT, **{HOSTILE: 1})]), [], SPAN, UTC, by_count=True)),

@@ -88,7 +88,7 @@ def test_the_list_can_be_taken_away_with_formulas_disarmed(app, exporter, page):
     (row,) = csv.DictReader(io.StringIO(downloading.value.path().read_text(encoding="utf-8")))
     told = httpx.get(f"{exporter}/api/v1/failures?model=taken").json()["failures"][0]
     assert row["id"] == told["id"]
-    assert float(row["lost_accelerator_s"]) == told["lost_accelerator_s"]
+    assert float(row["unsaved_s"]) == told["losses"]["unsaved_s"]
     assert row["job_name"] == f"'{FORMULA}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from operator import attrgetter
 from typing import Any
@@ -22,7 +22,7 @@ HOUR_S = 3600.0
 SUSPECT, GOOD = "suspect", "no more than chance"
 
 
-def failures(zone: tzinfo) -> list[Field[FailureOfJob]]:
+def failures(zone: tzinfo, chosen: Mapping[str, str] | None = None) -> list[Field[FailureOfJob]]:
     """The columns of the list of failures; the class leads to the failure, the job to its page."""
     return [
         Field(
@@ -30,7 +30,7 @@ def failures(zone: tzinfo) -> list[Field[FailureOfJob]]:
             title="Class",
             help="Why the attempt ended, as far as it is known.",
             value=lambda failure: failure.diagnosis.failure_class,
-            href=lambda failure: to_failure(failure.id),
+            href=lambda failure: to_failure(failure.id, chosen),
             hint=lambda failure: meaning(failure.diagnosis.failure_class),
             end=False,
         ),
@@ -48,7 +48,7 @@ def failures(zone: tzinfo) -> list[Field[FailureOfJob]]:
             title="Job",
             help="The job that failed.",
             value=lambda failure: failure.title,
-            href=lambda failure: to_job(failure.job_id),
+            href=lambda failure: to_job(failure.job_id, chosen),
             hint=lambda failure: plain(failure.job_id),
             end=False,
         ),

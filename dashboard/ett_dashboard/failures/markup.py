@@ -53,15 +53,13 @@ def outbreaks(found: Sequence[Outbreak], zone: tzinfo) -> str:
     return f'<div class="ett-alarms">{"".join(cards)}</div>'
 
 
-def failure_head(failure: FailureDetail, zone: tzinfo, *, linked: bool = True) -> str:
+def failure_head(failure: FailureDetail, zone: tzinfo, chosen: Mapping[str, str]) -> str:
     """What failed, where and when; whose it is and what to do.
 
-    `linked`: the name of the job leads to its page.
+    The name of the job leads to its page, with what was chosen.
     """
     diagnosis = failure.diagnosis
-    job = of_job(failure.title, 80)
-    if linked:
-        job = link(to_job(failure.job_id), job)
+    job = link(to_job(failure.job_id, chosen), of_job(failure.title, 80))
     facts = [job, f"attempt {failure.attempt}", moment(failure.time, zone)]
     facts += [escape(place(diagnosis.rank, diagnosis.node))]
     facts += [of_job(word, 60) for word in (failure.team, failure.model, failure.cluster) if word]
@@ -86,9 +84,9 @@ def evidence_table(lines: Sequence[EvidenceLine], zone: tzinfo, *, most: int = M
     return f'<table class="ett-list ett-evidence">{table}</table>{more}'
 
 
-def alike(ids: Sequence[str], *, linked: bool = True) -> str:
+def alike(ids: Sequence[str], chosen: Mapping[str, str]) -> str:
     """The failures of the same job that came before in a row of equal ones."""
-    names = [link(to_failure(name), of_job(name)) if linked else of_job(name) for name in ids]
+    names = [link(to_failure(name, chosen), of_job(name)) for name in ids]
     return f'<p class="ett-quiet">Before it in the row: {", ".join(names)}</p>' if names else ""
 
 

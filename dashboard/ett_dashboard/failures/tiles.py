@@ -12,11 +12,14 @@ LOST_MEANING = (
     "Accelerator-hours of training thrown away, of standing still and of recovery; "
     "queueing holds no accelerator and counts nothing."
 )
-COST_MEANING = "The same in money, at the prices of the exporter."
+COST_MEANING = "The same in money, at the price of an accelerator-hour in the settings, else of the exporter."
 
 
-def failures_tiles(found: Failures, nodes: Nodes | None) -> list[Tile]:
-    """What failures of a window cost together, and how many things are to blame."""
+def failures_tiles(found: Failures, nodes: Nodes | None, price: float | None = None) -> list[Tile]:
+    """What failures of a window cost together, and how many things are to blame.
+
+    `price` of an accelerator-hour, where it is not the exporter's that counts.
+    """
     worst = max(found.groups, key=lambda group: group.lost_accelerator_s, default=None)
     share = None if worst is None or worst.lost_ratio is None else 100 * worst.lost_ratio
     loops = sum(failure.recurrence.crash_loop for failure in found.failures)
@@ -36,13 +39,11 @@ def failures_tiles(found: Failures, nodes: Nodes | None) -> list[Tile]:
         ),
         ("Suspect nodes", whole(suspects), "Nodes that fail more often than chance explains."),
     ]
-    if found.cost is not None:
-        tiles.insert(1, ("Cost", compact(found.cost), COST_MEANING))
-    return tiles
+    return _priced(tiles, found.lost_accelerator_s, price, found.cost)
 
 
-def cost_tiles(failure: FailureOfJob) -> list[Tile]:
-    """What one failure cost, and how often it has come."""
+def cost_tiles(failure: FailureOfJob, price: float | None = None) -> list[Tile]:
+    """What one failure cost, and how often it has come; `price` as above."""
     cost = failure.losses
     tiles: list[Tile] = [
         (
@@ -60,12 +61,13 @@ def cost_tiles(failure: FailureOfJob) -> list[Tile]:
         ("Back in the loop after", _back(failure), "Time to recover: from the failure to the next loop."),
         _row(failure),
     ]
-    if failure.cost is not None:
-        tiles.insert(
-            1,
-            ("Cost", compact(failure.cost), COST_MEANING),
-        )
-    return tiles
+    return _priced(tiles, failure.lost_accelerator_s, price, failure.cost)
+
+
+def _priced(tiles: list[Tile], lost_s: float, price: float | None, cost: float | None) -> list[Tile]:
+    """The tiles with what was lost in money after the first, where anything has a price."""
+    money = cost if price is None else price * lost_s / HOUR_S
+    return tiles if money is None else [tiles[0], ("Cost", compact(money), COST_MEANING), *tiles[1:]]
 
 
 def _row(failure: FailureOfJob) -> Tile:

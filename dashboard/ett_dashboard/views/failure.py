@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from ett_dashboard import markup, words
-from ett_dashboard.addresses import to_failures
+from ett_dashboard.addresses import to_page
 from ett_dashboard.chart import chart
 from ett_dashboard.failures import figures, frames, questions, tiles
 from ett_dashboard.failures import markup as pieces
@@ -14,26 +16,26 @@ from ett_dashboard.live import shared_reads
 from ett_dashboard.views import frame
 
 
-def draw(failure_id: str) -> None:
-    """Draw the failure of this id."""
+def draw(failure_id: str, chosen: Mapping[str, str], price: float | None) -> None:
+    """Draw the failure of this id; links keep what was chosen, an accelerator-hour costs `price`."""
     reading = shared_reads().ask(questions.failure(failure_id))
     if reading.unknown:
         lines = [
             f"Asked for: {words.plain(failure_id)}",
             "A failure is called JOB~ATTEMPT; those that are known stand in the list.",
         ]
-        st.html(markup.empty("The exporter knows no failure of this name", lines) + _back())
+        st.html(markup.empty("The exporter knows no failure of this name", lines) + _back(chosen))
         return
     frame.signs_of_age(reading)
     with st.container(key="live"):
         if reading.value is not None:
-            _failure(reading.value)
+            _failure(reading.value, chosen, price)
 
 
-def _failure(failure: FailureDetail) -> None:
+def _failure(failure: FailureDetail, chosen: Mapping[str, str], price: float | None) -> None:
     zone = frame.zone()
-    st.html(_back() + pieces.failure_head(failure, zone))
-    st.html(markup.tiles(tiles.cost_tiles(failure)))
+    st.html(_back(chosen) + pieces.failure_head(failure, zone, chosen))
+    st.html(markup.tiles(tiles.cost_tiles(failure, price)))
     lines = frames.evidence_lines(failure)
     note = f"in order of time across ranks; {frame.as_of(failure.as_of)}"
     st.html(markup.section(words.many(len(lines), "piece of evidence", "pieces of evidence"), note))
@@ -47,8 +49,8 @@ def _failure(failure: FailureDetail) -> None:
         st.html(markup.scrolled(pieces.evidence_table(lines, zone), "Evidence"))
         st.html(markup.csv_link("evidence", id=failure.id))
     if failure.alike:
-        st.html(pieces.alike(failure.alike))
+        st.html(pieces.alike(failure.alike, chosen))
 
 
-def _back() -> str:
-    return f'<p class="ett-back">{markup.link(to_failures({}), "All failures")}</p>'
+def _back(chosen: Mapping[str, str]) -> str:
+    return f'<p class="ett-back">{markup.link(to_page("failures", chosen), "All failures")}</p>'

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from ett_dashboard import listing, markup, words
-from ett_dashboard.addresses import to_failures
+from ett_dashboard.addresses import SHARED, to_failures
 from ett_dashboard.chart import chart
 from ett_dashboard.failures import fields, figures, frames, questions, tiles
 from ett_dashboard.failures import markup as pieces
@@ -19,30 +19,32 @@ from ett_dashboard.views import choices, failure, frame
 
 ORDERS = {"lost": "accelerator-hours", "count": "number"}
 MOST_CLASSES = 8
+NAMES = (*SHARED, *questions.OF_FAILURES, "sort")
 
 
 def show() -> None:
     """Draw the page that the address asks for."""
     failure_id = st.query_params.get("id", "")
     if failure_id:
-        frame.live(lambda: failure.draw(failure_id))
+        shared, price = st.query_params.to_dict(), choices.price_per_hour()
+        frame.live(lambda: failure.draw(failure_id, shared, price))
         return
     choices.of_jobs()
-    asked = _asked(st.query_params)
-    frame.live(lambda: _draw(asked))
+    asked, price = _asked(st.query_params), choices.price_per_hour()
+    frame.live(lambda: _draw(asked, price))
 
 
 def _asked(given: Mapping[str, str]) -> dict[str, str]:
     """What the address asks for; what it does not say, or says wrongly, is as usual."""
     window, order = given.get("window", ""), given.get("order", "")
     return {
-        **{name: value for name in (*questions.OF_FAILURES, "sort") if (value := given.get(name))},
+        **{name: value for name in NAMES if (value := given.get(name))},
         "window": window if window in questions.BUCKETS else "7d",
         "order": order if order in ORDERS else "lost",
     }
 
 
-def _draw(asked: Mapping[str, str]) -> None:
+def _draw(asked: Mapping[str, str], price: float | None) -> None:
     reads, window = shared_reads(), asked["window"]
     reading = reads.ask(questions.failures(window, asked["order"], asked))
     worse = reads.ask(questions.regressions(window, asked)).value
@@ -53,6 +55,8 @@ def _draw(asked: Mapping[str, str]) -> None:
     with st.container(key="live"):
         st.html(_choices(asked))
         if found is not None and found.total:
+            st.html(markup.said(fleet_sentence(found)))
+            st.html(markup.tiles(tiles.failures_tiles(found, nodes, price)))
             _failures(found, worse, nodes, asked)
         elif found is not None:
             st.html(_none(asked))
@@ -80,8 +84,6 @@ def _failures(
     found: Failures, worse: Regressions | None, nodes: Nodes | None, asked: Mapping[str, str]
 ) -> None:
     zone, by_count = frame.zone(), asked["order"] == "count"
-    st.html(markup.said(fleet_sentence(found)))
-    st.html(markup.tiles(tiles.failures_tiles(found, nodes)))
     outbreaks = worse.outbreaks if worse else ()
     with st.container(key="outbreaks"):
         if outbreaks:
@@ -130,7 +132,7 @@ def _list(found: Failures, asked: Mapping[str, str]) -> None:
     more = "" if found.total <= len(found.failures) else f"; the latest {len(found.failures):,} of them"
     note = f"latest first{more}; choose one to see its evidence"
     st.html(markup.section(words.many(found.total, "failure"), note))
-    columns, order = fields.failures(frame.zone()), asked.get("sort", "")
+    columns, order = fields.failures(frame.zone(), asked), asked.get("sort", "")
     table(
         listing.columns(columns, order, lambda by: to_failures({**asked, "sort": by})),
         listing.rows(columns, listing.ordered(columns, found.failures, order), lambda one: one.id),

@@ -10,7 +10,7 @@ import streamlit as st
 
 from ett_core.fleet.regressions import ALL_FAMILIES
 from ett_dashboard import listing, markup, words
-from ett_dashboard.addresses import to_family, to_regressions
+from ett_dashboard.addresses import SHARED, to_family, to_regressions
 from ett_dashboard.chart import chart
 from ett_dashboard.failures import questions
 from ett_dashboard.failures.rows import Regressions
@@ -36,9 +36,7 @@ def show() -> None:
 def _asked(given: Mapping[str, str]) -> dict[str, str]:
     """What the address asks for; what it does not say, or says wrongly, is as usual."""
     window = given.get("window", "")
-    chosen = {
-        name: value for name in (*questions.OF_JOBS, "sort", "family", "scope") if (value := given.get(name))
-    }
+    chosen = {name: value for name in (*SHARED, "sort", "family", "scope") if (value := given.get(name))}
     return {**chosen, "window": window if window in WINDOWS else "30d"}
 
 
