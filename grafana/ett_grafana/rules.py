@@ -17,6 +17,9 @@ from ett_grafana.recording import Recorded, recorded
 RECORDED_FILE, ALERTS_FILE = "rules/ett-recorded.yaml", "rules/ett-alerts.yaml"
 JOBS_GROUP, FLEET_GROUP = "ett-jobs", "ett-fleet"
 INTERVAL = "30s"
+TRAILING_INTERVAL = "1m"
+"""What is read over minutes and hours of every job costs most and changes least."""
+_TRAILING = re.compile(r"\d[mhd]$")
 _WRITTEN = "# Written by `ett grafana build`; what is edited here is lost.\n"
 
 
@@ -37,10 +40,15 @@ def rule_files(config: Config) -> Mapping[str, str]:
 
 def rule_groups(config: Config) -> Mapping[str, Sequence[dict[str, Any]]]:
     """The groups of each file."""
-    series = [{"record": each.record, "expr": folded(each.expr)} for each in all_recorded(config)]
+    trailing = [each for each in all_recorded(config) if _TRAILING.search(each.record)]
+    present = [each for each in all_recorded(config) if each not in trailing]
     by_group = {JOBS_GROUP: job_alerts(config), FLEET_GROUP: fleet_alerts(config)}
     groups = [_group(name, (_rule(each, config) for each in own)) for name, own in by_group.items()]
-    return {RECORDED_FILE: [_group("ett-recorded", series)], ALERTS_FILE: groups}
+    recording = [_group("ett-recorded", map(_record, present))]
+    recording.append(
+        {**_group("ett-recorded-trailing", map(_record, trailing)), "interval": TRAILING_INTERVAL}
+    )
+    return {RECORDED_FILE: recording, ALERTS_FILE: groups}
 
 
 def annotations_of(alert: Alert, config: Config) -> dict[str, str]:
@@ -53,6 +61,10 @@ def annotations_of(alert: Alert, config: Config) -> dict[str, str]:
     if alert.page:
         annotations["app_url"] = f"{config.app_url.rstrip('/')}/{alert.page.lstrip('/')}"
     return annotations
+
+
+def _record(each: Recorded) -> dict[str, Any]:
+    return {"record": each.record, "expr": folded(each.expr)}
 
 
 def _group(name: str, rules: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -51,8 +51,8 @@ def _cache_series(limits: Thresholds) -> Sequence[Recorded]:
     return (
         Recorded(
             REQUESTS,
-            f"{total} - ({before} or 0 * {total})",
-            "Requests of a job to compile caches within 30 minutes.",
+            f"({total} - ({before} or 0 * {total})) > 0",
+            "Requests of a job to compile caches within 30 minutes, where there were any.",
         ),
         Recorded(
             MISSES,
