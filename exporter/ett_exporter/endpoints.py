@@ -53,7 +53,8 @@ INTAKE = {
 
 
 def _read(name: str, path: str, summary: str, answer: type, query: type = queries.Nothing) -> Endpoint:
-    errors = {**BAD_QUERY, **(NOT_THERE if "{" in path else {}), **NO_STORE}
+    named = "{" in path or query is queries.ComparisonQuery
+    errors = {**BAD_QUERY, **(NOT_THERE if named else {}), **NO_STORE}
     return Endpoint(name=name, path=path, summary=summary, query=query, answer=answer, errors=errors)
 
 

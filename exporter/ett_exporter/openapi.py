@@ -74,7 +74,8 @@ def _query_parameters(endpoint: Endpoint) -> Iterator[Json]:
         value = {key: part for key, part in given.items() if key != "anyOf"} | (kinds[0] if kinds else {})
         if value.get("default", 0) is None:
             del value["default"]
-        yield {"name": name, "in": "query", "schema": value}
+        must = name in schema.get("required", ())
+        yield {"name": name, "in": "query", "schema": value} | ({"required": True} if must else {})
 
 
 def _headers(endpoint: Endpoint) -> Iterator[Json]:

@@ -38,7 +38,8 @@ def ask(service, method, path, token=None, **more):
 
 
 def path_of(endpoint):
-    return endpoint.path.replace("{job_id}", "ads/1").replace("{failure_id}", "ads/1~0")
+    path = endpoint.path.replace("{job_id}", "ads/1").replace("{failure_id}", "ads/1~0")
+    return path + ("?one=ads/1~0&two=ads/1~1" if endpoint.name == "cache_comparison" else "")
 
 
 CLOSED = [endpoint for endpoint in ENDPOINTS if endpoint.scope]
