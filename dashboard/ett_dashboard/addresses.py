@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
+from ett_core.boards import BOARD_OF_PAGE, board_uid
+
 SHARED = ("window", "weight", "team", "cluster", "model", "scheduler", "text", "zone", "price")
 """Parameters that mean the same on every page."""
 
@@ -80,6 +82,18 @@ def changed(path: str, asked: Mapping[str, str], **changes: str) -> str:
     './?team=a&sort=-y'
     """
     return _with_query(path or "./", {**asked, **changes})
+
+
+def to_board(grafana_url: str, path: str, asked: Mapping[str, str]) -> str:
+    """The address of the board that shows what a page shows, of the same job and clusters.
+
+    >>> to_board("https://grafana.example/", "job", {"id": "team/run 1", "team": "ads"})
+    'https://grafana.example/d/ettwatch-job?var-job_id=team%2Frun+1&var-team=ads'
+    """
+    board = board_uid(BOARD_OF_PAGE.get(path, "fleet"))
+    job_id = {"var-job_id": asked.get("id", "")} if path == "job" else {}
+    shared = {f"var-{name}": asked.get(name, "") for name in ("cluster", "team", "model")}
+    return _with_query(f"{grafana_url.rstrip('/')}/d/{board}", job_id | shared)
 
 
 def _with_query(path: str, parameters: Mapping[str, str]) -> str:

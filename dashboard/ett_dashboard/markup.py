@@ -136,6 +136,15 @@ def navigation(pages: Sequence[tuple[str, str]], here: str, asked: Mapping[str, 
     return f'<nav class="ett-nav" aria-label="Pages"><b>ettwatch</b>{ways}</nav>'
 
 
+def board_link(url: str) -> str:
+    """The way to the board in Grafana that shows the same."""
+    title = "The same as a board in Grafana, in a new tab"
+    return (
+        f'<nav class="ett-nav" aria-label="Grafana"><a href="{escape(url)}" target="_blank" rel="noopener"'
+        f' title="{title}">Board ↗</a></nav>'
+    )
+
+
 def csv_link(name: str, **asked: str) -> str:
     """The way to a table as a file, of what is asked for."""
     href = escape(to_csv(name, **asked))

@@ -16,6 +16,7 @@ EXPORTER_VARIABLE = "ETT_EXPORTER_URL"
 REFRESH_VARIABLE = "ETT_DASHBOARD_REFRESH_S"
 PRICE_VARIABLE = "ETT_DASHBOARD_PRICE"
 ZONE_VARIABLE = "ETT_DASHBOARD_ZONE"
+GRAFANA_VARIABLE = "ETT_GRAFANA_URL"
 LEAST_REFRESH_S = 0.5
 
 
@@ -55,6 +56,9 @@ class Settings:
     zone: str | None = None
     """Name of the time zone of all times, such as Europe/Berlin; None: that of each viewer's browser."""
 
+    grafana_url: str | None = None
+    """Address of the Grafana that has our boards, with its sub-path; None: no page links to one."""
+
     def __post_init__(self) -> None:
         """Refuse what cannot work.
 
@@ -62,11 +66,10 @@ class Settings:
             ValueError: no http(s) address, no token in its file, a refresh faster than
                 `LEAST_REFRESH_S`, no price, or no time zone; the message names the option.
         """
-        address = urlsplit(self.exporter_url)
-        if address.scheme not in ("http", "https") or not address.netloc:
-            raise ValueError(
-                f"the exporter's address {self.exporter_url!r} does not look like http://HOST:PORT"
-            )
+        for whose, url in (("the exporter's", self.exporter_url), ("Grafana's", self.grafana_url)):
+            address = urlsplit(url or "")
+            if url is not None and (address.scheme not in ("http", "https") or not address.netloc):
+                raise ValueError(f"{whose} address {url!r} does not look like http://HOST:PORT")
         token_source(self.token_file)
         if not self.refresh_s >= LEAST_REFRESH_S:
             raise ValueError(
@@ -90,6 +93,7 @@ class Settings:
             refresh_s=float(environ.get(REFRESH_VARIABLE, cls.refresh_s)),
             price_per_hour=float(environ[PRICE_VARIABLE]) if environ.get(PRICE_VARIABLE) else None,
             zone=environ.get(ZONE_VARIABLE) or None,
+            grafana_url=environ.get(GRAFANA_VARIABLE) or None,
         )
 
     def to_environment(self) -> dict[str, str]:
@@ -98,6 +102,7 @@ class Settings:
             TOKEN_FILE_VARIABLE: None if self.token_file is None else str(self.token_file.absolute()),
             PRICE_VARIABLE: None if self.price_per_hour is None else repr(self.price_per_hour),
             ZONE_VARIABLE: self.zone,
+            GRAFANA_VARIABLE: self.grafana_url,
         }
         given = {name: value for name, value in told.items() if value is not None}
         return {EXPORTER_VARIABLE: self.exporter_url, REFRESH_VARIABLE: f"{self.refresh_s:g}", **given}

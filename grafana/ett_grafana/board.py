@@ -8,24 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common, dashboard, prometheus
 
+from ett_core.boards import BOARD_TAG, board_uid
 from ett_grafana.drawing import DATASOURCE, drawn, panel_id
 from ett_grafana.model import COLUMNS, Annotation, Board, Panel, Section, Variable
 
-TAG = "ettwatch"
-"""The tag of every board and of every annotation of ours."""
 ALL = ".*"
 GRAFANA = common.DataSourceRef(type_val="grafana", uid="-- Grafana --")
 MOMENTS = 100
 """Annotations of Grafana's own that a board shows at most."""
-
-
-def uid_of(name: str) -> str:
-    """The uid of a board.
-
-    >>> uid_of("fleet")
-    'ettwatch-fleet'
-    """
-    return f"{TAG}-{name}"
 
 
 def text_of(board: Board) -> str:
@@ -35,10 +25,10 @@ def text_of(board: Board) -> str:
 
 def _dashboard(board: Board) -> dashboard.Dashboard:
     return dashboard.Dashboard(
-        uid=uid_of(board.name),
+        uid=board_uid(board.name),
         title=board.title,
         description=board.description,
-        tags=[TAG],
+        tags=[BOARD_TAG],
         editable=False,
         graph_tooltip=dashboard.DashboardCursorSync.CROSSHAIR,
         time=dashboard.DashboardDashboardTime(from_val=board.since, to="now"),
@@ -172,7 +162,7 @@ def _links(board: Board) -> Iterator[dashboard.DashboardLink]:
         type_val=dashboard.DashboardLinkType.DASHBOARDS,
         icon="dashboard",
         tooltip="The other boards of ettwatch",
-        tags=[TAG],
+        tags=[BOARD_TAG],
         as_dropdown=True,
         keep_time=True,
         include_vars=True,

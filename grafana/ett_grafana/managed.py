@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ett_core.boards import BOARD_TAG
 from ett_grafana.alerts.alert import Alert
 from ett_grafana.alerts.fleet import fleet_alerts
 from ett_grafana.alerts.jobs import job_alerts
-from ett_grafana.board import TAG
 from ett_grafana.config import Config
 from ett_grafana.rules import FLEET_GROUP, JOBS_GROUP, annotations_of
 
-FOLDER_UID = FOLDER_TITLE = TAG
-PROMETHEUS_UID, ALERTMANAGER_UID = f"{TAG}-prometheus", f"{TAG}-alertmanager"
+FOLDER_UID = FOLDER_TITLE = BOARD_TAG
+PROMETHEUS_UID, ALERTMANAGER_UID = f"{BOARD_TAG}-prometheus", f"{BOARD_TAG}-alertmanager"
 INTERVAL_S = 60
 LOOK_BACK_S = 600
 _EXPRESSIONS = "__expr__"
@@ -52,7 +52,7 @@ def _rule(alert: Alert, group: str, config: Config, datasource_uid: str) -> dict
         "noDataState": "OK",
         "execErrState": "Error",
         "for": alert.after,
-        "labels": {"severity": alert.severity, "source": TAG},
+        "labels": {"severity": alert.severity, "source": BOARD_TAG},
         "annotations": {name: _in_grafana(text) for name, text in annotations_of(alert, config).items()},
         "isPaused": False,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ett_grafana.board import TAG
+from ett_core.boards import BOARD_TAG
 from ett_grafana.config import Config
 from ett_grafana.managed import (
     ALERTMANAGER_UID,
@@ -63,7 +63,7 @@ def datasources(config: Config) -> Sequence[dict[str, Any]]:
 
 def _provider() -> dict[str, Any]:
     return {
-        "name": TAG,
+        "name": BOARD_TAG,
         "type": "file",
         "folder": FOLDER_TITLE,
         "folderUid": FOLDER_UID,
@@ -115,7 +115,9 @@ def _kustomization(board_files: Iterable[str]) -> dict[str, Any]:
 
     boards = [
         config_map(
-            f"{TAG}-board-{file.removeprefix('boards/').removesuffix('.json')}", file, "grafana_dashboard"
+            f"{BOARD_TAG}-board-{file.removeprefix('boards/').removesuffix('.json')}",
+            file,
+            "grafana_dashboard",
         )
         for file in board_files
     ]
@@ -125,7 +127,7 @@ def _kustomization(board_files: Iterable[str]) -> dict[str, Any]:
         "resources": ["kubernetes/prometheus-rules.yaml"],
         "configMapGenerator": [
             *boards,
-            config_map(f"{TAG}-datasources", DATASOURCES_FILE, "grafana_datasource"),
+            config_map(f"{BOARD_TAG}-datasources", DATASOURCES_FILE, "grafana_datasource"),
         ],
     }
 
@@ -135,6 +137,6 @@ def _prometheus_rule(config: Config) -> dict[str, Any]:
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
-        "metadata": {"name": TAG, "labels": {"app.kubernetes.io/part-of": TAG}},
+        "metadata": {"name": BOARD_TAG, "labels": {"app.kubernetes.io/part-of": BOARD_TAG}},
         "spec": {"groups": [group for groups in rule_groups(config).values() for group in groups]},
     }

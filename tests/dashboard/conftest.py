@@ -27,7 +27,8 @@ def exporter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def app(exporter: str) -> Iterator[str]:
     """The address of the real app over that exporter, refreshing every second."""
-    with running("dashboard", "--exporter", exporter, "--refresh-s", "1") as (url, _process):
+    words = ("--exporter", exporter, "--refresh-s", "1", "--grafana", "https://grafana.example/ops")
+    with running("dashboard", *words) as (url, _process):
         yield url
 
 

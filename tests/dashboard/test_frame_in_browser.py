@@ -36,6 +36,18 @@ def test_choices_go_into_the_address_along_to_other_pages_and_back(app, exporter
     assert "team" not in page.url
 
 
+def test_each_page_leads_to_its_board(app, page):
+    """The board of the same job and team, in a tab of its own."""
+    page.goto(f"{app}/job?id=frame/any&team=ads")
+    board = page.get_by_role("navigation", name="Grafana").get_by_role("link", name="Board")
+    expect(board).to_have_attribute(
+        "href", "https://grafana.example/ops/d/ettwatch-job?var-job_id=frame%2Fany&var-team=ads"
+    )
+    expect(board).to_have_attribute("target", "_blank")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Failures").click()
+    expect(board).to_have_attribute("href", re.compile("/d/ettwatch-failures"))
+
+
 def test_the_head_of_a_column_sorts_and_the_way_back_restores(app, exporter, page):
     """The order of the table is a link."""
     post(exporter, recovered("frame/sorted", time.time() - 700, 690))

@@ -30,6 +30,7 @@ def refusal(*words: str, status: int) -> str:
         (("--port", "70000"), "--port 70000 is not between 0 and 65535"),
         (("--host", ""), "--host needs an address to listen on, such as 127.0.0.1"),
         (("--exporter", "there"), "the exporter's address 'there' does not look like http://HOST:PORT"),
+        (("--grafana", "there"), "Grafana's address 'there' does not look like http://HOST:PORT"),
         (("--refresh-s", "nan"), "--refresh-s needs seconds, at least 0.5, not nan"),
         (("--price", "-1"), "--price -1 is no price of an accelerator-hour"),
         (("--zone", "Mars/Base"), "--zone 'Mars/Base' is no time zone; one is Europe/Berlin"),

@@ -35,6 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--zone", metavar="NAME", help="time zone of all times (default: that of each viewer's browser)"
     )
+    parser.add_argument(
+        "--grafana",
+        default=os.environ.get("ETT_GRAFANA_URL") or None,
+        metavar="URL",
+        help="the Grafana whose boards pages link to (default: $ETT_GRAFANA_URL)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
             refresh_s=arguments.refresh_s,
             price_per_hour=arguments.price,
             zone=arguments.zone,
+            grafana_url=arguments.grafana,
         )
         address = Address(host=arguments.host, port=arguments.port)
     except ValueError as error:

@@ -160,6 +160,7 @@ def _jobs(config: Config) -> tuple[Panel, ...]:
             title="Interval over the best one",
             description=f"Far off below {1 / factor:g} or above {factor:g}.",
             queries=(Query(queries.INTERVAL_OFF, BY_JOB, instant=True),),
+            height=4,
             unit="suffix: x",
             decimals=1,
             limits=off,
@@ -169,6 +170,7 @@ def _jobs(config: Config) -> tuple[Panel, ...]:
             title="Mean blocking of a job",
             description=help_of("ett_job_checkpoint_blocking_seconds"),
             queries=(Query(queries.JOB_BLOCKING, BY_JOB, instant=True),),
+            height=4,
             unit="s",
             no_value="no checkpoint in this time",
         ),
@@ -176,6 +178,7 @@ def _jobs(config: Config) -> tuple[Panel, ...]:
             title="Size of the latest durable checkpoint",
             description=help_of("ett_job_checkpoint_bytes"),
             queries=(Query(queries.BYTES, BY_JOB, instant=True),),
+            height=4,
             unit="bytes",
         ),
         Bars(
@@ -188,6 +191,6 @@ def _jobs(config: Config) -> tuple[Panel, ...]:
             unit="short",
             decimals=0,
             width=24,
-            height=6,
+            height=4,
         ),
     )

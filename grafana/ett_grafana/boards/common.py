@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ett_core.boards import BOARD_TAG, board_uid
 from ett_core.colours import component_colour, state_group
 from ett_core.components import COMPONENTS, GROUP_COLOURS
 from ett_core.failures.classes import DOMAINS
 from ett_core.metrics import FAMILIES
-from ett_grafana.board import TAG, uid_of
 from ett_grafana.model import BAD, GOOD, NEUTRAL, WARNING, Annotation, Link, Variable
 
 CLUSTER = Variable(
@@ -42,7 +42,7 @@ JOB = Variable(
     query='label_values(ett_job_info{cluster=~"$cluster"}, job_id)',
     is_multi=True,
 )
-DEPLOYS = Annotation("Deploys", NEUTRAL, tags=(TAG, "deploy"))
+DEPLOYS = Annotation("Deploys", NEUTRAL, tags=(BOARD_TAG, "deploy"))
 
 OF_ROW = "${__data.fields.job_id:percentencode}"
 OF_SERIES = "${__field.labels.job_id:percentencode}"
@@ -57,7 +57,7 @@ def help_of(family: str) -> str:
 
 def job_links(job_id: str) -> tuple[Link, ...]:
     """From a job to its page in the app and to its board."""
-    board = f"/d/{uid_of('job')}?var-datasource=${{datasource}}&var-job_id={job_id}&${{__url_time_range}}"
+    board = f"/d/{board_uid('job')}?var-datasource=${{datasource}}&var-job_id={job_id}&${{__url_time_range}}"
     return (Link("Job in the app", f"${{app}}/job?id={job_id}"), Link("Board of the job", board))
 
 

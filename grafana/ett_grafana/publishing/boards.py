@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from ett_grafana.board import TAG, uid_of
+from ett_core.boards import BOARD_TAG, board_uid
 from ett_grafana.managed import FOLDER_TITLE, FOLDER_UID
 from ett_grafana.publishing.connection import Grafana
 from ett_grafana.publishing.steps import (
@@ -99,10 +99,10 @@ def _save(grafana: Grafana, board: Mapping[str, Any], current: Mapping[str, Any]
 
 def _pruned(grafana: Grafana, wanted: set[str], *, force: bool) -> Iterator[Step]:
     """Boards in our folder, with our tag and a uid of ours, that nobody makes any more."""
-    query = f"/search?type=dash-db&tag={TAG}&folderUIDs={FOLDER_UID}&limit={FOUND_AT_MOST}"
+    query = f"/search?type=dash-db&tag={BOARD_TAG}&folderUIDs={FOLDER_UID}&limit={FOUND_AT_MOST}"
     for hit in grafana.get(query):
         uid = hit["uid"]
-        if uid in wanted or not uid.startswith(uid_of("")) or hit.get("folderUid") != FOLDER_UID:
+        if uid in wanted or not uid.startswith(board_uid("")) or hit.get("folderUid") != FOLDER_UID:
             continue
         yield _deletion(grafana, uid, is_ours=force or _last_message(grafana, uid).startswith(MESSAGE))
 

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
-from ett_grafana.board import TAG
+from ett_core.boards import BOARD_TAG
 from ett_grafana.publishing.connection import Grafana
 from ett_grafana.publishing.steps import CREATE, KEEP, Step
 
@@ -22,7 +22,7 @@ MS = 1000.0
 
 def deploy_mark(grafana: Grafana, text: str, at: float, tags: Sequence[str] = ()) -> Step:
     """A deploy at a moment (Unix seconds); `text` is shown as it is, not as HTML."""
-    shown, wanted = escape(text), [TAG, DEPLOY, *tags]
+    shown, wanted = escape(text), [BOARD_TAG, DEPLOY, *tags]
     body = {"time": round(at * MS), "text": shown, "tags": wanted}
     there = _marks(grafana, DEPLOY, at, at)
     known = any(each["text"] == shown and set(wanted) <= set(each["tags"]) for each in there)
@@ -43,7 +43,7 @@ def failure_marks(grafana: Grafana, failures: Sequence[Mapping[str, Any]]) -> It
 
 def _of_failure(failure: Mapping[str, Any]) -> dict[str, Any]:
     why = failure["diagnosis"]["failure_class"]
-    named = [TAG, FAILURE, why, f"id:{failure['id']}", f"job:{failure['job_id']}"]
+    named = [BOARD_TAG, FAILURE, why, f"id:{failure['id']}", f"job:{failure['job_id']}"]
     named += [f"{name}:{failure[name]}" for name in ("team", "cluster", "node") if failure.get(name)]
     text = f"{failure['job_id']}: {why}. {failure.get('cause') or ''}".strip()
     return {"time": round(failure["time"] * MS), "text": escape(text), "tags": named}
@@ -51,7 +51,7 @@ def _of_failure(failure: Mapping[str, Any]) -> dict[str, Any]:
 
 def _marks(grafana: Grafana, kind: str, begin: float, end: float) -> Iterable[Mapping[str, Any]]:
     """Marks of ours between two moments, both included."""
-    query = [("tags", TAG), ("tags", kind), ("type", "annotation"), ("limit", READ_AT_MOST)]
+    query = [("tags", BOARD_TAG), ("tags", kind), ("type", "annotation"), ("limit", READ_AT_MOST)]
     span = [("from", round(begin * MS) - 1), ("to", round(end * MS) + 1)]
     found: Iterable[Mapping[str, Any]] = grafana.get(f"/annotations?{urlencode([*query, *span])}")
     return found
