@@ -98,7 +98,7 @@ _TABLE = (
         "host_oom",
         WORKLOAD,
         WITH_CHANGE,
-        "The host ran out of memory and the kernel killed a process.",
+        "Host memory ran out, of the machine or of what the job was given, and a process was killed for it.",
         "Ask for more memory, or use fewer loader workers, smaller buffers and prefetch depths.",
     ),
     FailureClass(
@@ -252,8 +252,9 @@ _TABLE = (
         "object_store",
         INFRASTRUCTURE,
         LIKELY,
-        "The object store refused: throttled, unavailable, or the credentials expired.",
-        "Start again with fewer requests at once or longer retries; renew credentials that expired.",
+        "The object store refused: throttled, unavailable, no such name, or credentials that do not serve.",
+        "Correct the bucket, the key or the credentials that the message names; else start again, with fewer "
+        "requests at once or longer retries.",
     ),
     FailureClass(
         "checkpoint_stall",

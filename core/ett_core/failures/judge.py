@@ -28,6 +28,10 @@ MESSAGE_CHARACTERS = 300
 _TIMEOUT_MS = re.compile(
     r"timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|timeout of (\d{1,12}) ?ms", re.IGNORECASE | re.ASCII
 )
+_PROGRESS = re.compile(
+    r"^[^|\n]{0,80}?\d{1,3}%\|[^|\n]{0,200}\|\s{0,4}\d[^\[\]\n]{0,60}\[[^\]\n]{0,300}\]\s{0,80}(?=\S)",
+    re.ASCII,
+)
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -255,5 +259,12 @@ def _shown(sighting: Sighting, role: str) -> Evidence:
 
 
 def _message(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
-    """A line for people: one line, without control characters."""
-    return "".join(c if c.isprintable() else " " for c in text).strip()[:limit]
+    r"""A line for people: one line, without control characters, and without the bar of progress before it.
+
+    >>> _message("Epoch 0:   6%|##    | 3204/50015 [6:28<94:39,  1.37it/s, loss=2.6][rank3]: KeyError: 'x'")
+    "[rank3]: KeyError: 'x'"
+    >>> _message("RuntimeError: much too long", limit=13)
+    'RuntimeError…'
+    """
+    line = "".join(c if c.isprintable() else " " for c in _PROGRESS.sub("", text)).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip(' :')}…"

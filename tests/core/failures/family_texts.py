@@ -8,6 +8,46 @@ from __future__ import annotations
 
 FAMILY_TEXTS: tuple[tuple[str, str], ...] = (
     (
+        "config_error",
+        "srun: error: Task launch for StepId=12.4 failed on node n7: Unable to layout tasks on given cpus",
+    ),
+    (
+        "config_error",
+        "srun: error: Unable to create step for job 19: Requested node configuration is not available",
+    ),
+    ("service_error", "srun: error: Task launch for 36.0 failed on node n131: Job credential expired"),
+    (
+        "node_failure",
+        "slurmstepd: error: execve(): /tmp/slurmd/job29/slurm_script: No such file or directory",
+    ),
+    (
+        "compile_failure",
+        "RuntimeError: CompileError: triton_poi_fused_add_0: error: No module named 'torch.x'",
+    ),
+    (
+        "data_corrupt",
+        "ValueError: ('/c/s-0.tar (gs://b/s-0.tar) is not a tar archive, but a , contains b'./'', 'x')",
+    ),
+    (
+        "user_code",
+        (
+            "Error when constructing operator: readers__Webdataset encountered:\n[/opt/dali/operators/reader/loader.h:223] "
+            'Assert on "num_shards_ > shard_id_" failed'
+        ),
+    ),
+    (
+        "native_crash",
+        "subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGBUS: 7>.",
+    ),
+    (
+        "host_oom",
+        "subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGKILL: 9>.",
+    ),
+    (
+        "collective_timeout",
+        "[rank14]:[E ProcessGroupNCCL.cpp:1537] [PG 1 Rank 14] Timeout at NCCL work: 15734, last enqueued NCCL work: 15735",
+    ),
+    (
         "gpu_app_fault",
         "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemmEx( handle, opa )`",
     ),

@@ -10,6 +10,49 @@ from ett_core.failures.rule import CASCADE, Rule
 
 FAMILIES = (
     Rule(
+        failure_class="node_failure",
+        needles=("slurm_script",),
+        pattern=r"execve\(\): .{0,200}/slurm_script: no such file",
+        example="slurmstepd: error: execve(): /tmp/slurmd/job29/slurm_script: No such file or directory",
+        counter_example="slurmstepd: error: execve(): python3.11: No such file or directory",
+        certain=False,
+    ),
+    Rule(
+        failure_class="config_error",
+        needles=("srun: error: ", "salloc: error: "),
+        pattern=r"(?:srun|salloc): error: .{0,120}(?:unable to layout tasks|not available|invalid|more processors requested"
+        r"|exceeds|not permitted|violates|unable to create step)",
+        example="srun: error: Unable to create step for job 17: Requested node configuration is not available",
+        counter_example="srun: error: node1: task 0: Exited with exit code 1",
+        certain=False,
+    ),
+    Rule(
+        failure_class="service_error",
+        needles=("task launch for", "application launch failed"),
+        pattern=r"task launch for \S{1,40} failed on node|application launch failed",
+        example="srun: error: Task launch for StepId=36.0 failed on node n1: Job credential expired",
+        counter_example="task launch for 36 tasks done",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="data_corrupt",
+        needles=("archive", "parquet file", "gzip", "zip file"),
+        pattern=r"is not an? (?:valid )?(?:tar|zip|gzip|7z|hdf5)\b.{0,20}(?:archive|file)|not a (?:gzip|zip|parquet) file|bad (?:tar|zip) archive",
+        example="ValueError: shard-7.tar is not a tar archive, but a , contains b'x'",
+        counter_example="wrote the tar archive of logs",
+        certain=False,
+    ),
+    Rule(
+        failure_class="user_code",
+        needles=("when constructing operator", "when executing ", "assert on "),
+        pattern=r"^Error (?:when constructing operator|when executing \w{1,20} operator)|\] assert on \".{1,200}\" failed",
+        example='[/opt/dali/operators/reader/loader.h:22] Assert on "num_shards > id" failed: num_shards must be greater',
+        counter_example="we assert on every step",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
         failure_class="gpu_app_fault",
         needles=(
             "cuda error: ",

@@ -129,6 +129,7 @@ NETWORK = (
         role=CASCADE,
         needles=(
             "collective operation timeout",
+            "timeout at nccl work",
             "timeout waiting for key",
             "timed out waiting for key",
             "wait timeout after",
@@ -141,7 +142,7 @@ NETWORK = (
             "send operation to complete",
             "socket timeout",
         ),
-        pattern=r"collective operation time-?out|tim(?:eout|ed out) waiting for key|wait timeout after \d+ ?ms"
+        pattern=r"collective operation time-?out|timeout at nccl work: \d|tim(?:eout|ed out) waiting for key|wait timeout after \d+ ?ms"
         r"|watchdog got stuck|application timeout caused pair closure|timed out in monitoredBarrier|failed to pass monitoredBarrier|monitoredBarrier.{0,120}(?:failed|did not|timed? ?out)"
         r"|timed out waiting \d+ ?ms for (?:recv|send) operation|store.{0,40}socket timeout",
         example="[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)",

@@ -195,6 +195,24 @@ SCHEDULER = (
         at_warning=True,
     ),
     Rule(
+        failure_class="native_crash",
+        needles=("died with <signals.sig",),
+        pattern=r"died with <Signals\.SIG(?:SEGV|BUS|ILL|FPE|ABRT)\b",
+        example="subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGSEGV: 11>.",
+        counter_example="subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGTERM: 15>.",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="host_oom",
+        needles=("died with <signals.sig",),
+        pattern=r"died with <Signals\.SIGKILL\b",
+        example="subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGKILL: 9>.",
+        counter_example="subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGSEGV: 11>.",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
         failure_class="unknown",
         role=CASCADE,
         needles=(

@@ -100,6 +100,7 @@ SOFTWARE = (
             "c++ compile error",
             "cppcompileerror",
             "compilationerror",
+            "compileerror",
             "ptxas",
             "ptxaserror",
             "nvcc",
@@ -120,7 +121,7 @@ SOFTWARE = (
             "g++",
             "python.h",
         ),
-        pattern=r"BackendCompilerFailed|InductorError|C\+\+ compile error|CppCompileError|\bCompilationError\b|ptxas (?:fatal|error)"
+        pattern=r"BackendCompilerFailed|InductorError|C\+\+ compile error|CppCompileError|\bCompil(?:ation|e)Error\b|ptxas (?:fatal|error)"
         r"|PTXASError|OutOfResources\b|out of resource: shared memory|triton\.runtime\.errors|ld returned \d|cannot find -l\w"
         r"|torch\._dynamo\.exc\.(?!RecompileLimit)\w+|error building extension|InvalidCxxCompiler|PassManager::run failed"
         r"|no such file or directory: '?(?:g\+\+|gcc|c\+\+|clang\+*|nvcc)|python\.h: no such file|LoweringException"

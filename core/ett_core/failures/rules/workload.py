@@ -181,7 +181,7 @@ WORKLOAD = (
             "unable to find image",
             "create containerd task",
         ),
-        pattern=r"execve\(\): .{0,200}(?:no such file|permission denied)|DistributionNotFound|PackageNotFoundError|executable file not found"
+        pattern=r"execve\(\): (?!.{0,200}/slurm_script).{0,200}(?:no such file|permission denied)|DistributionNotFound|PackageNotFoundError|executable file not found"
         r"|VersionConflict\b|no such image|unable to find image",
         example="slurmstepd: error: execve(): python3.11: No such file or directory",
         counter_example="exec: the shell is replaced",
