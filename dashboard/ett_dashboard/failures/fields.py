@@ -16,7 +16,7 @@ from ett_dashboard.failures.rows import FailureGroup, FailureOfJob
 from ett_dashboard.failures.words import meaning, node_sentence, place, recurrence, when
 from ett_dashboard.frames import moment
 from ett_dashboard.listing import Field, Value
-from ett_dashboard.words import compact, duration, many, plain
+from ett_dashboard.words import compact, duration, many, plain, whole
 
 HOUR_S = 3600.0
 SUSPECT, GOOD = "suspect", "no more than chance"
@@ -86,8 +86,10 @@ def failures(zone: tzinfo, chosen: Mapping[str, str] | None = None) -> list[Fiel
             name="in_a_row",
             title="In a row",
             help="Failures of this job by the same class, one after the other.",
-            value=recurrence,
+            value=lambda failure: failure.recurrence.count,
+            show=lambda value: "new" if value == 1 else whole(None if value is None else float(value)),
             hue=_loop_hue,
+            hint=recurrence,
             end=False,
         ),
         Field(
@@ -112,7 +114,6 @@ def failures_taken_away(zone: tzinfo) -> list[Field[FailureOfJob]]:
         _exact("lost_accelerator_s", attrgetter("lost_accelerator_s")),
         _exact("role", attrgetter("diagnosis.role")),
         _exact("confidence", attrgetter("diagnosis.confidence")),
-        _exact("count_in_row", attrgetter("recurrence.count")),
         _exact("crash_loop", lambda failure: "yes" if failure.recurrence.crash_loop else "no"),
     ]
     return [*failures(zone), *more]

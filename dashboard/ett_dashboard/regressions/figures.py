@@ -49,7 +49,7 @@ def history(shown: History, span: tuple[float, float], zone: tzinfo) -> Figure:
 def _axis(shown: History) -> Figure:
     if shown.is_relative:
         return {"ticksuffix": " times"}
-    return {"tickformat": ".0%"} if shown.figure in SHARES else {"ticksuffix": " s"}
+    return {"tickformat": ".1~%"} if shown.figure in SHARES else {"ticksuffix": " s"}
 
 
 def _points(points: Sequence[Point], shown: History, zone: tzinfo) -> Figure:
