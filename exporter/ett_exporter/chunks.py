@@ -25,7 +25,7 @@ class Chunk:
         self.jobs: dict[str, JobText] = {}
         self._places: dict[str, int] = {}
         self._free = list(range(CHUNK_JOBS - 1, -1, -1))
-        self._columns: dict[str, list[str]] = {}
+        self._columns: dict[str, list[bytes]] = {}
         self._changed: set[str] = set()
         self._texts: dict[str, bytes] = {}
         self._pieces: dict[str, bytes] = {}
@@ -41,33 +41,39 @@ class Chunk:
         return self._texts.keys()
 
     def put(self, job_id: str, samples: Sequence[Sample]) -> None:
-        """Make the lines of a job; it joins where it is new."""
+        """Make the lines of a job from samples without its `job_id`; it joins where it is new."""
         if job_id not in self.jobs:
-            self.jobs[job_id] = JobText()
+            self.jobs[job_id] = JobText((job_id,))
             self._places[job_id] = self._free.pop()
         job, place = self.jobs[job_id], self._places[job_id]
-        before = job.lines
+        families, before = job.families, job.lines
         job.update(samples)
-        for family, lines in job.lines.items():
-            if before.get(family) != lines:
+        if job.families is families:
+            for family, old, new in zip(families, before, job.lines, strict=True):
+                if new != old:
+                    self._columns[family][place] = new
+                    self._changed.add(family)
+        else:
+            self._clear(families, place)
+            for family, lines in zip(job.families, job.lines, strict=True):
                 self._column(family)[place] = lines
-                self._changed.add(family)
-        for family in before.keys() - job.lines.keys():
-            self._column(family)[place] = ""
 
     def drop(self, job_id: str) -> None:
         """Take a job out."""
         place = self._places.pop(job_id)
         self._free.append(place)
-        for family in self.jobs.pop(job_id).lines:
-            self._column(family)[place] = ""
+        self._clear(self.jobs.pop(job_id).families, place)
 
-    def _column(self, family: str) -> list[str]:
+    def _clear(self, families: Iterable[str], place: int) -> None:
+        for family in families:
+            self._column(family)[place] = b""
+
+    def _column(self, family: str) -> list[bytes]:
         """The column of a family, to be changed."""
         self._changed.add(family)
         column = self._columns.get(family)
         if column is None:
-            column = self._columns[family] = [""] * CHUNK_JOBS
+            column = self._columns[family] = [b""] * CHUNK_JOBS
         return column
 
     def text(self, family: str) -> bytes:
@@ -88,7 +94,7 @@ class Chunk:
         """Join the lines of the families in which something changed."""
         for family in self._changed:
             self._pieces.pop(family, None)
-            text = "".join(self._columns[family]).encode()
+            text = b"".join(self._columns[family])
             if text:
                 self._texts[family] = text
             else:
@@ -111,7 +117,7 @@ class Chunks:
         return self._of_job[job_id].jobs[job_id].series
 
     def put(self, job_id: str, samples: Sequence[Sample]) -> None:
-        """Make the lines of a job; it joins where it is new."""
+        """Make the lines of a job from samples without its `job_id`; it joins where it is new."""
         chunk = self._of_job.get(job_id)
         if chunk is None:
             chunk = self._of_job[job_id] = self._chunk_with_room()

@@ -107,12 +107,13 @@ class Exposition:
             of_fleet = list(fleet_samples(ledger))
         others.update([*self._shown.states(), *of_fleet, *self._own_samples()])
         count.update([Sample("ett_exporter_series", (), self._shown.chunks.series + others.series)])
+        own = others.by_family() | count.by_family()
         texts: list[bytes] = []
         pieces: list[bytes] = []
         for family in FAMILIES:
-            lines = others.lines.get(family, "") + count.lines.get(family, "")
+            lines = own.get(family, b"")
             if family in of_jobs or lines:
-                first = head(family, openmetrics=openmetrics) + lines.encode()
+                first = head(family, openmetrics=openmetrics) + lines
                 texts += [first, *self._shown.chunks.texts(family)]
                 if packed:
                     pieces += [gzip_piece(first), *self._shown.chunks.pieces(family)]

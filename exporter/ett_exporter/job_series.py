@@ -26,11 +26,9 @@ JOB_WINDOWS = ("1h", "24h")
 INFO_LABELS = ("team", "model", "cluster")
 
 
-def job_samples(view: JobView) -> Samples:
-    """All samples of one job."""
-    job_id = view.account.job_id
-    for sample in (*_time(view), *_progress(view), *_losses(view), *_checkpoints(view), *_compile(view)):
-        yield Sample(sample.name, (job_id, *sample.labels), sample.value)
+def job_samples(view: JobView) -> list[Sample]:
+    """All samples of one job, their labels without its `job_id`."""
+    return [*_time(view), *_progress(view), *_losses(view), *_checkpoints(view), *_compile(view)]
 
 
 def clip(label: str) -> str:

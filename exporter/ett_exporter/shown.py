@@ -61,7 +61,7 @@ class Shown:
         else:
             self._over.discard(job_id)
         if job_id not in self._left_out:
-            self.chunks.put(job_id, list(job_samples(view)))
+            self.chunks.put(job_id, job_samples(view))
 
     def drop(self, job_id: str) -> None:
         """Show a job no more."""
@@ -84,7 +84,7 @@ class Shown:
                 if not room:
                     continue
                 self._left_out.discard(job_id)
-                self.chunks.put(job_id, list(job_samples(view)))
+                self.chunks.put(job_id, job_samples(view))
             series = self.chunks.series_of(job_id)
             if series > room:
                 self.chunks.drop(job_id)

@@ -7,7 +7,7 @@ answer. Label values are escaped once, when a series is first seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ import msgspec
 from ett_core.metrics import COUNTER, FAMILIES
 
 EOF = b"# EOF\n"
-_BREAK = "\0"
+_BREAK = b"\0"
 _SUFFIXES = ("_sum", "_count", "_bucket")
 
 
@@ -48,18 +48,25 @@ def histogram(
 
 
 class JobText:
-    """The lines of one job by family; held by one thread at a time.
+    """The lines of one job, or of none, by family; held by one thread at a time.
 
-    The samples of a job keep their names and labels from one scrape to the next, so their lines
-    are one template, into which the values are put at once.
+    The samples of a job keep their names and labels from one scrape to the next, so what stands
+    between the values is kept, and all values are put there at once.
     """
 
-    def __init__(self) -> None:
-        self.lines: Mapping[str, str] = {}
+    def __init__(self, first: tuple[str, ...] = ()) -> None:
+        """`first` are the labels that all samples begin with, which they leave out."""
+        self._first = first
+        self.families: Sequence[str] = ()
+        """The same object as long as names and labels stay."""
+        self.lines: Sequence[bytes] = ()
+        """Of each of the families."""
         self.series = 0
         self._names: list[str] = []
         self._labels: list[tuple[str, ...]] = []
-        self._layout = _layout([])
+        self._parts: list[bytes] = []
+        self._order: Sequence[int] | None = None
+        """The places of the samples in the order of the lines, None where it is theirs."""
 
     def update(self, samples: Sequence[Sample]) -> None:
         """Make the lines of `samples`."""
@@ -67,35 +74,33 @@ class JobText:
         labels = [sample.labels for sample in samples]
         if labels != self._labels or names != self._names:
             self._names, self._labels = names, labels
-            self._layout = _layout(samples)
-            self.series = len(samples)
-        layout = self._layout
+            self._lay_out(samples)
         values = [sample.value for sample in samples]
-        if layout.order is not None:
-            values = [values[place] for place in layout.order]
-        lines = layout.template % _numbers(values)
-        self.lines = dict(zip(layout.families, lines.split(_BREAK), strict=False))
+        if self._order is not None:
+            values = [values[place] for place in self._order]
+        self._parts[1::2] = _numbers(values)
+        self.lines = b"".join(self._parts).split(_BREAK) if samples else ()
 
+    def by_family(self) -> dict[str, bytes]:
+        """The lines by family."""
+        return dict(zip(self.families, self.lines, strict=True))
 
-class _Layout(msgspec.Struct, frozen=True):
-    """The lines of samples with a gap for each value and a break between families.
-
-    `order` holds the places of the samples in the order of the lines, None where it is theirs.
-    """
-
-    families: list[str]
-    template: str
-    order: list[int] | None
-
-
-def _layout(samples: Sequence[Sample]) -> _Layout:
-    by_family: dict[str, list[int]] = {}
-    for place, sample in enumerate(samples):
-        by_family.setdefault(family_of(sample.name), []).append(place)
-    order = [place for places in by_family.values() for place in places]
-    blocks = ("".join(f"{_prefix(samples[place])}%s\n" for place in places) for places in by_family.values())
-    in_order = order == list(range(len(samples)))
-    return _Layout(list(by_family), _BREAK.join(blocks), None if in_order else order)
+    def _lay_out(self, samples: Sequence[Sample]) -> None:
+        """What stands before, between and after the values, with breaks between families."""
+        by_family: dict[str, list[int]] = {}
+        for place, sample in enumerate(samples):
+            by_family.setdefault(family_of(sample.name), []).append(place)
+        parts = [b""]
+        for places in by_family.values():
+            for place in places:
+                parts[-1] += _prefix(samples[place], self._first)
+                parts += [b"", b"\n"]
+            parts[-1] += _BREAK
+        self._parts = [*parts[:-1], b"\n"]
+        order = [place for places in by_family.values() for place in places]
+        self.families = list(by_family)
+        self._order = None if order == list(range(len(samples))) else order
+        self.series = len(samples)
 
 
 @cache
@@ -131,12 +136,13 @@ def _head(family: str, openmetrics: bool) -> bytes:  # noqa: FBT001 - the cache 
     return f"# HELP {name} {text}\n# TYPE {name} {described.kind}\n".encode()
 
 
-def _prefix(sample: Sample) -> str:
-    """What stands before the value of a sample, as part of a template."""
+def _prefix(sample: Sample, first: tuple[str, ...]) -> bytes:
+    """What stands before the value of a sample."""
     labels = FAMILIES[family_of(sample.name)].labels
     names = (*labels, "le") if sample.name.endswith("_bucket") else labels
-    pairs = ",".join(f'{name}="{escaped(value)}"' for name, value in zip(names, sample.labels, strict=True))
-    return f"{sample.name}{{{pairs}}} ".replace("%", "%%") if pairs else f"{sample.name} "
+    values = (*first, *sample.labels)
+    pairs = ",".join(f'{name}="{escaped(value)}"' for name, value in zip(names, values, strict=True))
+    return (f"{sample.name}{{{pairs}}} " if pairs else f"{sample.name} ").encode()
 
 
 def escaped(value: str) -> str:
@@ -146,18 +152,18 @@ def escaped(value: str) -> str:
     'a\\"b\\\\c\\nd'
     """
     quoted = value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-    return quoted.replace(_BREAK, "\N{REPLACEMENT CHARACTER}")
+    return quoted.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _numbers(values: list[float]) -> tuple[str, ...]:
+def _numbers(values: list[float]) -> list[bytes]:
     """Values as Prometheus writes them; the JSON encoder is the fastest writer of floats at hand.
 
     >>> _numbers([1.5, 3, 1e22]), _numbers([float("inf"), float("nan")])
-    (('1.5', '3', '1e22'), ('+Inf', 'NaN'))
+    ([b'1.5', b'3', b'1e22'], [b'+Inf', b'NaN'])
     """
     if not math.isfinite(sum(values)):
-        return tuple(map(_number, values))
-    return tuple(_encode(values)[1:-1].decode().split(",")) if values else ()
+        return [_number(value).encode() for value in values]
+    return _encode(values)[1:-1].split(b",") if values else []
 
 
 _encode = msgspec.json.Encoder().encode
