@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ett_core.components import CHECKPOINT_BLOCKING, UNSAVED_TRAINING
 from ett_core.intervals import Costs, interval_range_s, optimal_interval_s, wasted
 from ett_exporter.lever_types import IntervalRow
 from ett_exporter.live import JobView
@@ -25,13 +26,21 @@ def best_interval_s(costs: Costs | None) -> float | None:
     return None if costs is None else optimal_interval_s(costs)
 
 
+def excess_accelerator_s(view: JobView, costs: Costs) -> float:
+    """What saves and failures took more than they would at the best interval; 0 where none is known."""
+    if not costs.failures:
+        return 0.0
+    more_s = sum(_measured_s(view)) - wasted(costs).total_s
+    return max(more_s, 0.0) * view.accelerator_weight
+
+
 def interval_row(view: JobView, costs: Costs) -> IntervalRow:
     """One job that saves."""
     account, details = view.account, view.details
-    interval_s = costs.train_s / details.checkpoint_count
-    used, best_s = wasted(costs, interval_s), optimal_interval_s(costs)
-    best = None if best_s is None else wasted(costs, best_s)
+    best_s = optimal_interval_s(costs)
     shortest_s, longest_s = interval_range_s(costs)
+    blocked_s, unsaved_s = _measured_s(view)
+    recovery_s = sum(s for name, s in account.components.items() if name.startswith("recover."))
     return IntervalRow(
         job_id=account.job_id,
         job_name=view.label("job_name") or account.job_id,
@@ -44,13 +53,22 @@ def interval_row(view: JobView, costs: Costs) -> IntervalRow:
         saves=details.checkpoint_count,
         failures=len(account.failures),
         wall_s=account.wall_s,
-        interval_s=interval_s,
+        interval_s=costs.train_s / details.checkpoint_count,
         blocking_s=costs.blocking_s,
         upload_s=details.checkpoint_upload_s,
+        blocked_s=blocked_s,
+        unsaved_s=unsaved_s,
+        recovery_s=recovery_s,
         best_s=best_s,
         shortest_s=shortest_s,
         longest_s=longest_s,
-        wasted_percent=used.percent,
-        best_percent=None if best is None else best.percent,
-        excess_accelerator_s=0.0 if best is None else (used.total_s - best.total_s) * view.accelerator_weight,
+        wasted_percent=100 * (blocked_s + unsaved_s) / account.wall_s,
+        best_percent=None if best_s is None else wasted(costs, best_s).percent,
+        excess_accelerator_s=excess_accelerator_s(view, costs),
     )
+
+
+def _measured_s(view: JobView) -> tuple[float, float]:
+    """Seconds that saves blocked, and seconds of training that failures took."""
+    components = view.account.components
+    return components.get(CHECKPOINT_BLOCKING, 0.0), components.get(UNSAVED_TRAINING, 0.0)

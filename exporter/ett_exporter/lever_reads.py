@@ -15,7 +15,7 @@ import msgspec
 from ett_core.fleet.caches import WARM, CacheRun, Verdict, cache_runs, judged
 from ett_core.fleet.what_if import FleetTime, Levers, mean_between_failures_s, warm_levels
 from ett_exporter.history import FleetHistory
-from ett_exporter.intervals import costs_of, interval_row
+from ett_exporter.intervals import costs_of, excess_accelerator_s, interval_row
 from ett_exporter.lever_answers import (
     alone,
     compared,
@@ -108,12 +108,11 @@ class LeverReads:
 
     def intervals(self, query: Page) -> Intervals:
         """Jobs that save, those first whose interval costs most beyond the best."""
-        found = [
-            interval_row(view, costs) for view in self._views(query) if (costs := costs_of(view)) is not None
-        ]
-        found.sort(key=lambda row: (-row.excess_accelerator_s, row.job_id))
+        found = [(view, costs) for view in self._views(query) if (costs := costs_of(view)) is not None]
+        found.sort(key=lambda each: (-excess_accelerator_s(*each), each[0].account.job_id))
         shown, total, following = page_of(found, query)
-        return Intervals(as_of=self._service.clock(), jobs=shown, total=total, next_offset=following)
+        rows = [interval_row(view, costs) for view, costs in shown]
+        return Intervals(as_of=self._service.clock(), jobs=rows, total=total, next_offset=following)
 
     def what_if(self, query: WhatIfQuery) -> WhatIf:
         """The time of all jobs without some of its losses.

@@ -72,8 +72,9 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
 
     `interval_s`: wall seconds a save so far; `blocking_s`: of one save; `best_s` from its own failures,
     null without one; `shortest_s` and `longest_s` hold the best with 90 % confidence (null: no longest).
-    Of its wall time `wasted_percent` is what saves block and failures take at its interval by the
-    model, `best_percent` the same at the best; `excess_accelerator_s` the difference, times accelerators.
+    `blocked_s`, `unsaved_s`, `recovery_s`: what saves blocked, what failures took, and the way back, in
+    all. Of its wall time `wasted_percent` is blocked and unsaved as measured, `best_percent` what the
+    best interval would waste by the model; `excess_accelerator_s` the difference, times accelerators.
     """
 
     job_id: str
@@ -90,6 +91,9 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float
     blocking_s: float
     upload_s: float | None
+    blocked_s: float
+    unsaved_s: float
+    recovery_s: float
     best_s: float | None
     shortest_s: float
     longest_s: float | None

@@ -44,8 +44,8 @@ def answer(*runs, total=None, surprises=0):
         cache_figures.hit_rates([]),
         cache_figures.trend([run("a"), cold("b"), run("c", verdict="hollow")], UTC),
         cache_figures.side_by_side(comparison(run("a"), cold("b"))),
-        interval_figures.wasted_time(supposed_of(interval(), 120.0)),
-        interval_figures.wasted_time(supposed_of(interval(failures=0, best_s=None, longest_s=None), 0.0)),
+        interval_figures.wasted_time(supposed_of(interval())),
+        interval_figures.wasted_time(supposed_of(interval(failures=0, best_s=None, longest_s=None))),
         lever_figures.gains(what_if("caches")),
         lever_figures.gains(what_if(alone=[])),
         lever_figures.before_and_after(what_if("caches", "recovery")),
@@ -73,7 +73,7 @@ def test_a_table_of_runs_to_take_away_holds_the_requests_of_each_cache():
 def test_two_runs_compared_name_the_cold_one_and_the_reason():
     found = comparison(run("a"), cold("b"))
     told = cache_words.comparison_sentence(found)
-    assert "b · attempt 0 was cold: it compiled 6 m 45 s with 0.0 % hits" in told.how
+    assert "the cold one is b · attempt 0: it compiled 6 m 45 s with 0.0 % hits" in told.how
     assert "Torch changed from 2.13.0 to 2.14.0" in told.do
     rows = {what: (one, two) for what, one, two in cache_frames.comparison_rows(found)}
     assert rows["torch"] == ("2.13.0", "2.14.0")
@@ -125,17 +125,18 @@ def test_filters_that_are_not_chosen_are_not_asked_for():
 
 
 def test_the_curve_has_its_least_at_the_best_interval():
-    supposed = supposed_of(interval(), 120.0)
+    supposed = supposed_of(interval())
     best = supposed.best
     assert best.interval_s == pytest.approx((2 * 50.0 * 360_000.0 / 20) ** 0.5)
     curve = points(supposed)
     assert min(each.percent for each in curve) == pytest.approx(best.percent, rel=1e-3)
     assert curve[0].interval_s < supposed.range_s[0] < best.interval_s < supposed.range_s[1]
-    assert supposed.used.recovery_s == best.recovery_s == pytest.approx(120.0 * 20 * DAY_S / 360_000.0)
+    assert best.recovery_s == pytest.approx(2400.0 * DAY_S / 360_000.0)
+    assert supposed.used_percent == pytest.approx(100 * 38_400.0 / 360_000.0)
 
 
 def test_a_job_without_failures_has_only_a_lower_limit():
-    supposed = supposed_of(interval(failures=0, best_s=None, best_percent=None, longest_s=None), 0.0)
+    supposed = supposed_of(interval(failures=0, best_s=None, best_percent=None, longest_s=None))
     assert supposed.range_s[1] is None
     assert "any longer one" in str(interval_figures.wasted_time(supposed)["layout"]["annotations"])
     assert "0 failures only" in interval_words.advice(supposed).do
@@ -145,7 +146,7 @@ def test_by_hand_there_is_no_interval_in_use_and_no_range():
     supposed = Supposed(failures_a_day=3.0, blocking_s=15.0, upload_s=0.0, recovery_s=0.0)
     told = interval_words.advice(supposed)
     assert told.how == "save every 15 m 30 s: that wastes 3.2 % of the training time"
-    assert (supposed.used, supposed.range_s) == (None, None)
+    assert (supposed.used_percent, supposed.range_s) == (None, None)
     never = Supposed(failures_a_day=0.0, blocking_s=15.0, upload_s=0.0, recovery_s=0.0)
     assert "no save pays" in interval_words.advice(never).how
     assert points(never) == []
@@ -155,7 +156,8 @@ def test_by_hand_there_is_no_interval_in_use_and_no_range():
     ("used_s", "says"), [(600.0, "too often"), (9000.0, "too seldom"), (1400.0, "next to the least")]
 )
 def test_advice_tells_in_which_direction_an_interval_is_off(used_s, says):
-    assert says in interval_words.advice(supposed_of(interval(interval_s=used_s), 0.0)).how
+    job = interval(interval_s=used_s, unsaved_s=90_000.0)
+    assert says in interval_words.advice(supposed_of(job)).how
 
 
 def test_the_table_of_intervals_tells_who_is_far_from_the_best():

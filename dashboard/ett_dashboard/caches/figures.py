@@ -103,7 +103,7 @@ def trend(runs: Sequence[CacheRunRow], zone: tzinfo) -> Figure:
         "showlegend": False,
         "hovermode": "closest",
         "dragmode": "zoom",
-        "xaxis": {"type": "date", "automargin": True},
+        "xaxis": {"type": "date", "automargin": True, "anchor": "y2"},
         "yaxis": {
             "domain": [0.42, 1.0],
             "rangemode": "tozero",

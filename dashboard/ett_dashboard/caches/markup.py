@@ -51,9 +51,9 @@ def _surprise(run: CacheRunRow) -> str:
 
 
 def reasons(found: Comparison) -> str:
-    """Why the colder run was cold, the likeliest first."""
-    rows = "".join(f"<li>{of_job(reason, 400)}</li>" for reason in found.reasons)
-    return f'<ol class="ett-reasons">{rows}</ol>'
+    """Further reasons why the colder run was cold; the likeliest stands in the sentence."""
+    rows = "".join(f"<li>{of_job(reason, 400)}</li>" for reason in found.reasons[1:])
+    return f'<p class="ett-quiet">Besides:</p><ul class="ett-reasons">{rows}</ul>' if rows else ""
 
 
 def comparison_table(found: Comparison) -> str:

@@ -108,7 +108,7 @@ def comparison_sentence(found: Comparison) -> Sentence:
             f"both were warm: they compiled {duration(warm.compiled_s)} and {duration(cold.compiled_s)}"
         )
     how = (
-        f"{run_name(cold)} was {cold.verdict}: it compiled {duration(cold.compiled_s)} "
+        f"the {cold.verdict} one is {run_name(cold)}: it compiled {duration(cold.compiled_s)} "
         f"with {ratio(cold.hit_ratio)} hits; the other compiled {duration(warm.compiled_s)} "
         f"with {ratio(warm.hit_ratio)}"
     )

@@ -23,15 +23,19 @@ SHORTEST_S = 1.0
 
 
 class Supposed(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of the sliders: seconds, and failures in a day. `interval_s`: the one in use, if any."""
+    """The figures of the sliders: seconds, and failures in a day.
+
+    `interval_s` is the one in use, if any, `measured_percent` what it wasted in truth; `seen` are the
+    failures that were seen and the seconds in which: they say how sure the rate is.
+    """
 
     failures_a_day: float
     blocking_s: float
     upload_s: float
     recovery_s: float
     interval_s: float | None = None
+    measured_percent: float | None = None
     seen: tuple[int, float] | None = None
-    """Failures that were seen, and the seconds in which: they say how sure the rate is."""
 
     @property
     def costs(self) -> Costs:
@@ -51,9 +55,11 @@ class Supposed(msgspec.Struct, frozen=True, kw_only=True):
         return None if best_s is None else wasted(self.costs, best_s)
 
     @property
-    def used(self) -> Waste | None:
-        """What the interval in use wastes; None where none is in use."""
-        return None if self.interval_s is None else wasted(self.costs, self.interval_s)
+    def used_percent(self) -> float | None:
+        """What the interval in use wastes: as measured, else by the model, but no more than all."""
+        if self.measured_percent is not None or self.interval_s is None:
+            return self.measured_percent
+        return min(wasted(self.costs, self.interval_s).percent, 100.0)
 
     @property
     def range_s(self) -> tuple[float, float | None] | None:
@@ -65,15 +71,16 @@ class Supposed(msgspec.Struct, frozen=True, kw_only=True):
         return interval_range_s(seen)
 
 
-def supposed_of(job: IntervalRow, recovery_s: float) -> Supposed:
-    """The figures of a job as they were measured."""
+def supposed_of(job: IntervalRow) -> Supposed:
+    """The figures of a job as they were measured; without a failure, half of what may be expected at most."""
     failures = float(job.failures) or failure_range(0)[1] / 2
     return Supposed(
         failures_a_day=failures * DAY_S / job.wall_s,
         blocking_s=job.blocking_s,
         upload_s=job.upload_s or 0.0,
-        recovery_s=recovery_s,
+        recovery_s=job.recovery_s / failures,
         interval_s=job.interval_s,
+        measured_percent=100 * (job.blocked_s + job.unsaved_s + job.recovery_s) / job.wall_s,
         seen=(job.failures, job.wall_s),
     )
 

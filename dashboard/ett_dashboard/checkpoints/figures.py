@@ -20,7 +20,7 @@ TICKS_S = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400, 604_800, 2_592_
 def wasted_time(supposed: Supposed) -> Figure:
     """What each interval wastes, made of blocking and of loss; the interval in use and the best one on it."""
     curve = points(supposed)
-    best, used = supposed.best, supposed.used
+    best, used = supposed.best, supposed.used_percent
     data = [
         _area(curve, "lost in failures", [100 * (w.lost_s + w.recovery_s) / w.train_s for w in curve], LOST),
         _area(curve, "blocked by saves", [100 * w.blocking_s / w.train_s for w in curve], BLOCKING),
@@ -35,11 +35,13 @@ def wasted_time(supposed: Supposed) -> Figure:
             "hoverinfo": "text",
         },
     ]
-    if best is not None:
-        data.append(_mark(best, "best", BEST, "star"))
-    if used is not None:
-        data.append(_mark(used, "in use", LOST, "circle"))
-    top = max([w.percent for w in (best, used) if w is not None] or [1.0]) * ROOM
+    if best is not None and best.interval_s is not None:
+        data.append(_mark((best.interval_s, best.percent), "best", BEST, "star"))
+    if used is not None and supposed.interval_s is not None:
+        name = "in use" if supposed.measured_percent is None else "measured"
+        data.append(_mark((supposed.interval_s, used), name, LOST, "circle"))
+    known = [each for each in (best.percent if best else None, used) if each is not None]
+    top = max(min(max(known, default=1.0) * ROOM, 100.0), 1.2 * max(known, default=1.0))
     layout: dict[str, Any] = {
         "height": 380,
         "margin": {"l": 4, "r": 12, "t": 28, "b": 4},
@@ -82,17 +84,18 @@ def _area(curve: Sequence[Waste], name: str, values: Sequence[float], colour: st
     }
 
 
-def _mark(waste: Waste, name: str, colour: str, symbol: str) -> Figure:
+def _mark(point: tuple[float, float], name: str, colour: str, symbol: str) -> Figure:
+    told = f"{name}: every {duration(point[0])}, {percent(point[1])}"
     return {
         "type": "scatter",
         "mode": "markers+text",
         "name": name,
-        "x": [waste.interval_s],
-        "y": [waste.percent],
-        "text": [f"<b>{name}: every {duration(waste.interval_s)}, {percent(waste.percent)}</b>"],
+        "x": [point[0]],
+        "y": [point[1]],
+        "text": [f"<b>{told}</b>"],
         "textposition": "top center",
         "marker": {"color": colour, "size": 13, "symbol": symbol, "line": {"width": 1.5, "color": "#fff"}},
-        "hovertext": [_hover(waste)],
+        "hovertext": [f"{told} of the training time wasted"],
         "hoverinfo": "text",
         "cliponaxis": False,
     }

@@ -24,6 +24,9 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float
     blocking_s: float
     upload_s: float | None = None
+    blocked_s: float = 0.0
+    unsaved_s: float = 0.0
+    recovery_s: float = 0.0
     best_s: float | None = None
     shortest_s: float
     longest_s: float | None = None

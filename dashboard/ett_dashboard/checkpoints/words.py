@@ -14,23 +14,29 @@ FEW_FAILURES = 3
 
 def advice(supposed: Supposed) -> Sentence:
     """What the figures say about the interval in use, and what to do."""
-    best, used = supposed.best, supposed.used
+    best, used, interval_s = supposed.best, supposed.used_percent, supposed.interval_s
     if best is None:
         return Sentence(
             "nothing fails by these figures, so no save pays for itself", cautions(supposed.costs)[0]
         )
     save = f"save every {duration(best.interval_s)}"
-    if used is None:
+    if used is None or interval_s is None or best.interval_s is None:
         return Sentence(f"{save}: that wastes {percent(best.percent)} of the training time", _doubt(supposed))
-    if used.total_s - best.total_s <= NEAR * best.total_s:
-        how = f"every {duration(used.interval_s)} wastes {percent(used.percent)}, next to the least possible"
+    if _is_near(interval_s, supposed) or used <= (1 + NEAR) * best.percent:
+        how = f"every {duration(interval_s)} wastes {percent(used)}, next to the least possible"
         return Sentence(how, f"Leave it. {_doubt(supposed)}".strip())
-    direction = "too seldom" if (used.interval_s or 0.0) > (best.interval_s or 0.0) else "too often"
+    direction = "too seldom" if interval_s > best.interval_s else "too often"
     how = (
-        f"it saves {direction}: every {duration(used.interval_s)} wastes {percent(used.percent)}, "
+        f"it saves {direction}: every {duration(interval_s)} wastes {percent(used)}, "
         f"every {duration(best.interval_s)} would waste {percent(best.percent)}"
     )
     return Sentence(how, f"{save[:1].upper()}{save[1:]}. {_doubt(supposed)}".strip())
+
+
+def _is_near(interval_s: float, supposed: Supposed) -> bool:
+    """Whether by the failures seen the interval in use may be the best."""
+    span = supposed.range_s
+    return span is not None and span[0] <= interval_s and (span[1] is None or interval_s <= span[1])
 
 
 def _doubt(supposed: Supposed) -> str:

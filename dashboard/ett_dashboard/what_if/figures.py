@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 
 from ett_core.colours import component_colour
-from ett_core.components import COMPONENTS, EFFECTIVE, GROUP_COLOURS, IDLENESS, TRAINING, meaning_of
+from ett_core.components import COMPONENTS, EFFECTIVE, GROUP_COLOURS, TRAINING, UNKNOWN, meaning_of
 from ett_dashboard.figures import Figure
 from ett_dashboard.what_if.rows import LeverRow, WhatIf
 from ett_dashboard.what_if.words import amount, meaning, points, ratio, title
@@ -27,7 +27,7 @@ def gains(found: WhatIf) -> Figure:
         "y": [escape(title(row.key)) for row in shown],
         "x": values,
         "marker": {
-            "color": [GROUP_COLOURS[EFFECTIVE if row.key in found.levers else IDLENESS] for row in shown],
+            "color": [GROUP_COLOURS[EFFECTIVE if row.key in found.levers else UNKNOWN] for row in shown],
         },
         "text": [f"{points(row.gain_ratio)} · {amount(row.saved, found.weight)}" for row in shown],
         "textposition": "outside",
