@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ett_dashboard import frames, job_fields, listing
+from ett_dashboard import frames, job_fields, lever_files, listing
 from ett_dashboard.failures import files as failure_files
 from ett_dashboard.live import SharedReads, known
 
@@ -38,5 +38,9 @@ FILES: Mapping[str, Maker] = {
     "evidence": failure_files.evidence,
     "runs": failure_files.runs,
     "families": failure_files.families,
+    "cache-runs": lever_files.cache_runs,
+    "checkpoint-intervals": lever_files.checkpoint_intervals,
+    "what-if-levers": lever_files.what_if_levers,
+    "what-if-parts": lever_files.what_if_parts,
 }
 """Every file by its name; what it is asked with stands in the address."""

@@ -145,10 +145,10 @@ def board_link(url: str) -> str:
     )
 
 
-def csv_link(name: str, **asked: str) -> str:
+def csv_link(name: str, label: str = "Download as CSV", **asked: str) -> str:
     """The way to a table as a file, of what is asked for."""
     href = escape(to_csv(name, **asked))
-    return f'<p class="ett-take"><a href="{href}" download>Download as CSV</a></p>'
+    return f'<p class="ett-take"><a href="{href}" download>{escape(label)}</a></p>'
 
 
 def scrolled(html: str, title: str) -> str:

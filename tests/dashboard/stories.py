@@ -47,6 +47,7 @@ class Story:
     def __init__(self, job_id: str, begin: float, **labels: str) -> None:
         self.job_id, self.begin, self.labels = job_id, begin, labels
         self.step = 0
+        self.versions = {"torch": "2.13.0"}
         self._seqs: dict[str, Iterator[int]] = {}
         self._new: list[AnyEvent] = []
 
@@ -91,7 +92,7 @@ class Story:
                 rank,
                 **common,
                 process_started_at=self.begin + at + 0.5,
-                versions={"torch": "2.13.0"},
+                versions=self.versions,
             )
         phases = {**START_PHASES, **({"checkpoint_load": 5.0} if attempt else {})}
         for phase, seconds in phases.items():

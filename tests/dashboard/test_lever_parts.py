@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from datetime import timezone
 
 import plotly.graph_objects as go
 import pytest
 from lever_answers import cold, comparison, interval, run, what_if
+from msgspec.structs import replace
 
 from ett_core.fleet.caches import VERDICTS
 from ett_core.fleet.what_if import LEVERS
-from ett_core.intervals import DAY_S
+from ett_dashboard import listing
+from ett_dashboard.caches import fields as cache_fields
 from ett_dashboard.caches import figures as cache_figures
 from ett_dashboard.caches import frames as cache_frames
 from ett_dashboard.caches import markup as cache_markup
@@ -18,8 +21,8 @@ from ett_dashboard.caches import words as cache_words
 from ett_dashboard.caches.questions import runs as ask_runs
 from ett_dashboard.caches.questions import surprises as ask_surprises
 from ett_dashboard.caches.rows import CacheRuns
+from ett_dashboard.checkpoints import fields as interval_fields
 from ett_dashboard.checkpoints import figures as interval_figures
-from ett_dashboard.checkpoints import frames as interval_frames
 from ett_dashboard.checkpoints import words as interval_words
 from ett_dashboard.checkpoints.curve import Supposed, points, supposed_of
 from ett_dashboard.what_if import figures as lever_figures
@@ -28,6 +31,10 @@ from ett_dashboard.what_if import words as lever_words
 
 UTC = timezone.utc
 HOSTILE = "<script>x</script><a href='y'>z</a>"
+
+
+def compare(one, two):
+    return f"caches?one={one}&two={two}"
 
 
 def answer(*runs, total=None, surprises=0):
@@ -63,11 +70,23 @@ def test_hit_rates_stand_beside_the_seconds_compiled_all_the_same():
 
 
 def test_a_table_of_runs_to_take_away_holds_the_requests_of_each_cache():
-    table = cache_frames.runs_csv([run("a"), cold("b")], UTC)
-    assert table["Id"].tolist() == ["a~0", "b~0"]
-    assert table["fx_graph misses"].tolist() == [5, 100]
-    assert table["mega_cache hits"].isna().tolist() == [False, True]
-    assert cache_frames.runs_frame([run("a", hit_ratio=None)], UTC)["Hit rate"].isna().all()
+    runs = [run("a"), cold("b"), run("=c", hit_ratio=None)]
+    written = listing.as_csv(cache_fields.taken_away(runs, UTC), runs).decode().splitlines()
+    rows = list(csv.DictReader(written))
+    assert [row["id"] for row in rows] == ["a~0", "b~0", "'=c~0"]
+    assert [row["fx_graph_misses"] for row in rows] == ["5", "100", "5"]
+    assert [row["mega_cache_hits"] for row in rows] == ["1", "", "1"]
+    assert [row["hit_percent"] for row in rows] == ["95.0", "0.0", ""]
+
+
+def test_a_run_is_put_into_the_comparison_on_the_side_that_is_free():
+    def pick(side, run_id):
+        return f"{side}={run_id}"
+
+    first = cache_fields.compare_cell(run("a"), "", pick)
+    assert (first.text, first.href) == ("as first", "one=a~0")
+    assert cache_fields.compare_cell(run("a"), "a~0", pick).href is None
+    assert cache_fields.compare_cell(run("b"), "a~0", pick).href == "two=b~0"
 
 
 def test_two_runs_compared_name_the_cold_one_and_the_reason():
@@ -93,8 +112,8 @@ def test_the_sentence_over_many_runs_counts_what_was_unexpected():
 
 
 def test_a_surprise_leads_to_the_comparison_with_the_warm_run():
-    html = cache_markup.surprises([cold("team/b"), cold("c", alike="")])
-    assert 'href="caches?one=warm~0&amp;two=team%2Fb~0"' in html
+    html = cache_markup.surprises([cold("team/b"), cold("c", alike="")], compare)
+    assert 'href="caches?one=warm~0&amp;two=team/b~0"' in html
     assert html.count("<a ") == 1
 
 
@@ -102,7 +121,9 @@ def test_words_of_a_job_are_inert_in_caches():
     hostile = cold("b", job_name=HOSTILE, because=HOSTILE, versions={HOSTILE: HOSTILE})
     found = comparison(run("a"), hostile)
     html = (
-        cache_markup.surprises([hostile]) + cache_markup.comparison_table(found) + cache_markup.reasons(found)
+        cache_markup.surprises([hostile], compare)
+        + cache_markup.comparison_table(found)
+        + cache_markup.reasons(found)
     )
     assert "<script" not in html
     assert "<a href='y'" not in html
@@ -131,8 +152,11 @@ def test_the_curve_has_its_least_at_the_best_interval():
     curve = points(supposed)
     assert min(each.percent for each in curve) == pytest.approx(best.percent, rel=1e-3)
     assert curve[0].interval_s < supposed.range_s[0] < best.interval_s < supposed.range_s[1]
-    assert best.recovery_s == pytest.approx(2400.0 * DAY_S / 360_000.0)
-    assert supposed.used_percent == pytest.approx(100 * 38_400.0 / 360_000.0)
+    assert best.recovery_s == 0.0
+    assert supposed.used_percent == 10.2
+    lifted = replace(supposed, recovery_s=120.0, measured_percent=None)
+    assert lifted.best.interval_s == best.interval_s
+    assert lifted.used_percent > supposed.best.percent
 
 
 def test_a_job_without_failures_has_only_a_lower_limit():
@@ -156,7 +180,7 @@ def test_by_hand_there_is_no_interval_in_use_and_no_range():
     ("used_s", "says"), [(600.0, "too often"), (9000.0, "too seldom"), (1400.0, "next to the least")]
 )
 def test_advice_tells_in_which_direction_an_interval_is_off(used_s, says):
-    job = interval(interval_s=used_s, unsaved_s=90_000.0)
+    job = interval(interval_s=used_s, wasted_percent=33.0)
     assert says in interval_words.advice(supposed_of(job)).how
 
 
@@ -167,8 +191,15 @@ def test_the_table_of_intervals_tells_who_is_far_from_the_best():
         interval("well", interval_s=1400.0, wasted_percent=7.8),
         interval("new", best_s=None, best_percent=None, failures=0),
     ]
-    table = interval_frames.intervals_frame(jobs)
-    assert table["Verdict"].tolist() == ["too often", "too seldom", "near the best", "no failure yet"]
+    rows = listing.rows(interval_fields.fields({"team": "a"}), jobs, lambda job: job.job_id, "well")
+    assert [row.chosen for row in rows] == [False, False, True, False]
+    assert rows[0].cells[0].href == "checkpoints?team=a&job=often"
+    assert [row.cells[1].text for row in rows] == [
+        "too often",
+        "too seldom",
+        "near the best",
+        "no failure yet",
+    ]
     assert interval_words.fleet_sentence(jobs).how == (
         "2 jobs of 4 could save 40 accelerator-hours by other intervals"
     )
@@ -206,3 +237,10 @@ def test_tables_of_what_if_add_up():
     levers = lever_frames.levers_frame(what_if("caches"))
     assert levers["Chosen"].tolist() == [True, False, False]
     assert levers["ETT alone"].tolist() == pytest.approx([76.9, 72.9, 70.0])
+
+
+def test_accelerator_seconds_become_money_at_a_price():
+    found = lever_frames.priced(what_if("caches", "recovery"), 36.0)
+    assert (found.weight, found.saved, found.now.total) == ("cost", pytest.approx(1.1), pytest.approx(10.0))
+    assert sum(found.together.components.values()) == pytest.approx(found.together.total)
+    assert found.now.effective_ratio == 0.7

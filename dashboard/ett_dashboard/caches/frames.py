@@ -1,61 +1,12 @@
-"""Runs and their caches to tables. Pure."""
+"""Runs and their caches, side by side. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import tzinfo
-
-import pandas as pd
 
 from ett_dashboard.caches.rows import CacheRunRow, Comparison
-from ett_dashboard.caches.words import cache_title, ratio, run_name, size
-from ett_dashboard.frames import moment
+from ett_dashboard.caches.words import cache_title, ratio, size
 from ett_dashboard.words import duration, plain, whole
-
-RUN_COLUMNS = (
-    "Run",
-    "Started",
-    "Family",
-    "Verdict",
-    "Hit rate",
-    "Waited for compilation",
-    "Hidden compilation",
-    "Recompiled",
-    "Loaded caches",
-    "Saved",
-    "Bytes",
-)
-
-
-def runs_frame(runs: Sequence[CacheRunRow], zone: tzinfo) -> pd.DataFrame:
-    """Runs in the order given; durations in seconds, hit rates in percent."""
-    rows = [
-        (
-            run_name(run),
-            moment(run.start, zone),
-            plain(run.family, 48),
-            run.verdict,
-            None if run.hit_ratio is None else 100 * run.hit_ratio,
-            run.compile_s,
-            run.hidden_compile_s,
-            run.recompile_s,
-            run.cache_load_s,
-            run.saved_s,
-            run.bytes,
-        )
-        for run in runs
-    ]
-    return pd.DataFrame(rows, columns=list(RUN_COLUMNS)).astype({"Hit rate": "float64"})
-
-
-def runs_csv(runs: Sequence[CacheRunRow], zone: tzinfo) -> pd.DataFrame:
-    """The same to take away, with ids and the requests of each cache."""
-    frame = runs_frame(runs, zone)
-    frame.insert(0, "Id", [run.id for run in runs])
-    for name in cache_names(runs):
-        for field in ("hits", "misses", "bypasses"):
-            frame[f"{name} {field}"] = [getattr(run.caches.get(name), field, None) for run in runs]
-    return frame
 
 
 def cache_names(runs: Sequence[CacheRunRow]) -> list[str]:

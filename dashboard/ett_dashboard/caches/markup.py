@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from urllib.parse import quote
 
 from ett_core.fleet.caches import VERDICTS
 from ett_dashboard.addresses import to_job
@@ -18,15 +17,6 @@ from ett_dashboard.markup import of_job
 NOT_TOLD = "nothing told"
 
 
-def comparison_address(one: str, two: str) -> str:
-    """The address at which two runs are compared, relative to the app.
-
-    >>> comparison_address("a/b~0", "c~1")
-    'caches?one=a%2Fb~0&two=c~1'
-    """
-    return f"caches?one={quote(one, safe='')}&two={quote(two, safe='')}"
-
-
 def verdicts() -> str:
     """The colours of the verdicts, each with its meaning on hover."""
     hues = "".join(
@@ -36,18 +26,21 @@ def verdicts() -> str:
     return f'<div class="ett-hues">{hues}</div>'
 
 
-def surprises(runs: Sequence[CacheRunRow]) -> str:
-    """Runs that were expected to be warm and were not, one card each, with the way to what differs."""
-    return f'<div class="ett-alarms">{"".join(map(_surprise, runs))}</div>'
+def surprises(runs: Sequence[CacheRunRow], compare: Callable[[str, str], str]) -> str:
+    """Runs that were expected to be warm and were not, one card each.
+
+    `compare` is the address at which two runs are compared: here with the warm run before it.
+    """
+    return f'<div class="ett-alarms">{"".join(_surprise(run, compare) for run in runs)}</div>'
 
 
-def _surprise(run: CacheRunRow) -> str:
+def _surprise(run: CacheRunRow, compare: Callable[[str, str], str]) -> str:
     chip = mark(run.verdict, verdict_colour(run.verdict))
     words = f"<b>{of_job(run_name(run), 70)}</b><span>{of_job(surprise_sentence(run), 260)}</span>"
     if not run.alike:
         return f'<div class="ett-alarm">{chip}{words}</div>'
-    address = escape(comparison_address(run.alike, run.id))
-    return f'<a class="ett-alarm" href="{address}" target="_self">{chip}{words}<i>compare</i></a>'
+    address = escape(compare(run.alike, run.id))
+    return f'<a class="ett-alarm ett-go" href="{address}" target="_self">{chip}{words}<i>compare</i></a>'
 
 
 def reasons(found: Comparison) -> str:

@@ -72,15 +72,18 @@ class Supposed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def supposed_of(job: IntervalRow) -> Supposed:
-    """The figures of a job as they were measured; without a failure, half of what may be expected at most."""
+    """The figures of a job as they were measured, recovery aside, which no interval changes.
+
+    Without a failure the rate is half of what it may be at most.
+    """
     failures = float(job.failures) or failure_range(0)[1] / 2
     return Supposed(
         failures_a_day=failures * DAY_S / job.wall_s,
         blocking_s=job.blocking_s,
         upload_s=job.upload_s or 0.0,
-        recovery_s=job.recovery_s / failures,
+        recovery_s=0.0,
         interval_s=job.interval_s,
-        measured_percent=100 * (job.blocked_s + job.unsaved_s + job.recovery_s) / job.wall_s,
+        measured_percent=job.wasted_percent,
         seen=(job.failures, job.wall_s),
     )
 

@@ -71,3 +71,12 @@ def is_far(job: IntervalRow) -> bool:
         job.longest_s is not None and job.interval_s > job.longest_s
     )
     return outside and job.wasted_percent > (1 + NEAR) * job.best_percent
+
+
+def verdict(job: IntervalRow) -> str:
+    """Whether a job saves as often as it should, as far as its failures tell."""
+    if job.best_s is None:
+        return "no failure yet"
+    if not is_far(job):
+        return "near the best"
+    return "too seldom" if job.interval_s > job.best_s else "too often"

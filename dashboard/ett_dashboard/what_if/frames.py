@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import pandas as pd
+from msgspec.structs import replace
 
 from ett_core.components import COMPONENTS
-from ett_dashboard.what_if.rows import WhatIf
+from ett_dashboard.what_if.rows import Sum, WhatIf
 from ett_dashboard.what_if.words import title
 
 HOUR_S = 3600.0
+
+
+def priced(found: WhatIf, price_per_hour: float) -> WhatIf:
+    """An answer in accelerator-seconds as money."""
+    price = price_per_hour / HOUR_S
+
+    def paid(amounts: Sum) -> Sum:
+        components = {name: price * amount for name, amount in amounts.components.items()}
+        return replace(amounts, total=price * amounts.total, components=components)
+
+    return replace(
+        found,
+        weight="cost",
+        now=paid(found.now),
+        together=paid(found.together),
+        saved=price * found.saved,
+        overlap=price * found.overlap,
+        alone=[replace(row, saved=price * row.saved) for row in found.alone],
+    )
 
 
 def levers_frame(found: WhatIf) -> pd.DataFrame:

@@ -21,6 +21,7 @@ WEIGHTS: Mapping[str, str] = {
     "job": "hours of jobs",
     "cost": "money",
 }
+HOUR_S = 3600.0
 TRIFLE = 1e-9
 
 
@@ -52,6 +53,15 @@ def amount(value: float, weight: str) -> str:
     if weight == "accelerator":
         return accelerator_hours(value)
     return duration(value) if weight == "job" else compact(value)
+
+
+def quantity(value: float, weight: str) -> str:
+    """Weighted time without its unit, which `WEIGHTS` says.
+
+    >>> quantity(7200.0, "accelerator"), quantity(7200.0, "cost")
+    ('2.0', '7.2 k')
+    """
+    return compact(value if weight == "cost" else value / HOUR_S)
 
 
 def ratio(value: float | None) -> str:

@@ -1,0 +1,151 @@
+"""The What-if page: what the fleet would have reached without some of its losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import streamlit as st
+
+from ett_core.fleet.what_if import FAILURE_PREFIX, LEVERS
+from ett_dashboard import markup
+from ett_dashboard.chart import chart
+from ett_dashboard.live import shared_reads
+from ett_dashboard.views import choices, frame
+from ett_dashboard.what_if import figures, questions
+from ett_dashboard.what_if.frames import priced
+from ett_dashboard.what_if.rows import WhatIf
+from ett_dashboard.what_if.words import WEIGHTS, answer_sentence, basis, points, quantity, ratio, title
+
+LEVERS_KEY, OTHERS, GONE = "levers", "choice levers", "choice classes"
+
+
+def show() -> None:
+    """Draw the page; jobs, window, weight and levers are kept in the address."""
+    chosen = choices.of_jobs()
+    with st.container(horizontal=True, key="what-if-choices"):
+        window, weight = choices.window(), choices.weight()
+    price = choices.price_per_hour()
+    levers = _levers(window, chosen)
+    frame.live(lambda: _draw(Asked(window, weight, price, levers, chosen)))
+
+
+class Asked(NamedTuple):
+    """What the viewer asks."""
+
+    window: str
+    weight: str
+    price: float | None
+    levers: Sequence[str]
+    jobs: Mapping[str, str]
+
+
+def _levers(window: str, chosen: Mapping[str, str]) -> list[str]:
+    """The levers that are supposed: those for all, and classes of failures, the dearest first."""
+    given = [key for key in st.query_params.get(LEVERS_KEY, "").split(",") if key]
+    found = shared_reads().ask(questions.what_if(window, "accelerator", (), chosen)).value
+    there = [row.key for row in found.alone if row.key.startswith(FAILURE_PREFIX)] if found else []
+    classes = list(dict.fromkeys([*there, *(key for key in given if key.startswith(FAILURE_PREFIX))]))
+    st.session_state[OTHERS] = [key for key in given if key in LEVERS]
+    st.session_state[GONE] = [key for key in given if key in classes]
+    left, right = st.columns([3, 2])
+    with left:
+        st.pills(
+            "Suppose that",
+            list(LEVERS),
+            selection_mode="multi",
+            format_func=title,
+            wrap=True,
+            key=OTHERS,
+            on_change=_keep,
+        )
+    with right:
+        st.multiselect(
+            "and that these failures never happened",
+            classes,
+            format_func=lambda key: key.removeprefix(FAILURE_PREFIX),
+            placeholder="Classes, the dearest first",
+            key=GONE,
+            on_change=_keep,
+        )
+    return [*(key for key in given if key in LEVERS), *(key for key in given if key in classes)]
+
+
+def _keep() -> None:
+    """Put the levers into the address."""
+    levers = [*st.session_state[OTHERS], *st.session_state[GONE]]
+    if levers:
+        st.query_params[LEVERS_KEY] = ",".join(levers)
+    else:
+        st.query_params.pop(LEVERS_KEY, None)
+
+
+def _draw(asked: Asked) -> None:
+    by_price = asked.weight == "cost" and asked.price is not None
+    weight = "accelerator" if by_price else asked.weight
+    reading = shared_reads().ask(questions.what_if(asked.window, weight, asked.levers, asked.jobs))
+    found = reading.value
+    st.html(markup.page_head("What-if", frame.as_of(found.as_of) if found else ""))
+    frame.signs_of_age(reading)
+    with st.container(key="live"):
+        if found is None:
+            return
+        if not found.now.total:
+            st.html(
+                markup.empty("No time to suppose anything of", [answer_sentence(found, asked.window).how])
+            )
+            return
+        _page(priced(found, asked.price) if by_price and asked.price else found, asked)
+
+
+def _page(found: WhatIf, asked: Asked) -> None:
+    st.html(markup.said(answer_sentence(found, asked.window)) + markup.tiles(_tiles(found), lead=True))
+    st.html(
+        markup.section(
+            "The same training, with less around it",
+            "each part of the time, as it is and as it would be",
+            legend=True,
+        )
+    )
+    chart(figures.before_and_after(found), title="The partition as it is and with the levers", key="parts")
+    st.html(
+        markup.section(
+            "Each lever alone", "points of effective training time, and what it saves; chosen ones stand out"
+        )
+    )
+    chart(figures.gains(found), title="Gain of each lever alone", key="gains")
+    st.html(markup.quiet(basis(found)))
+    way = {"window": asked.window, "weight": asked.weight, "levers": ",".join(asked.levers), **asked.jobs}
+    st.html(
+        markup.csv_link("what-if-levers", "Levers as CSV", **way)
+        + markup.csv_link("what-if-parts", "Parts as CSV", **way)
+    )
+
+
+def _tiles(found: WhatIf) -> list[tuple[str, str, str]]:
+    now, then = found.now.effective_ratio, found.together.effective_ratio
+    unit = WEIGHTS[found.weight]
+    gain = None if now is None or then is None else then - now
+    return [
+        (
+            "ETT with the levers",
+            ratio(then),
+            "Share of what is left of the time that trains, with all chosen levers.",
+        ),
+        (
+            "ETT as it is",
+            ratio(now),
+            "Share of the time of these jobs that trained with an effect that survives.",
+        ),
+        ("Gain", points(gain), "Difference of the two."),
+        (
+            f"Saved, {unit}",
+            quantity(found.saved, found.weight),
+            "Time that the same training would not have taken.",
+        ),
+        (
+            f"Counted once, {unit}",
+            quantity(found.overlap, found.weight),
+            "By so much the levers one by one promise more than together: it is the same time.",
+        ),
+    ]
