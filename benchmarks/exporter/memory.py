@@ -2,10 +2,10 @@
 
 Folds jobs of 8 ranks with 10 attempts, a week old, whose leader reports every 5 s (others once a
 minute) and which save every 5 minutes, as segments come: by minutes, the ranks in turn. Each is viewed
-every minute, as scrapes do. Prints what grew by `tracemalloc`, a job, its view included, and for one
-job the bytes of each part of its state.
+every minute, as scrapes do. Prints the bytes of all objects that a job refers to, its view included, each
+once, and for one job those of each part of its state.
 
-    python benchmarks/exporter/memory.py --jobs 2 --days 7
+    python benchmarks/exporter/memory.py --days 7
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import argparse
 import gc
 import random
 import sys
-import tracemalloc
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import FunctionType, ModuleType
 
 from ett_core import events as ev
+from ett_core.accounting.job import DEFAULTS
 from ett_core.events import AnyEvent
 from ett_exporter.archive import FileArchive
 from ett_exporter.live import LiveJob
@@ -160,15 +161,34 @@ class NoPast:
         return None
 
 
-def folded(job_id: str, attempts: int, days: float, archive: FileArchive) -> tuple[LiveJob, int]:
-    """A job that was told and viewed minute by minute, and the number of its events."""
-    job, count = LiveJob(job_id, 0.0, NoPast(), archive), 0
+class Spent:
+    """Processor seconds that went into something, and how often it was done."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.times = 0
+
+    def on(self, work: Callable[[], object], times: int) -> None:
+        """Do it."""
+        began_s = time.process_time()
+        work()
+        self.seconds += time.process_time() - began_s
+        self.times += times
+
+    @property
+    def each_us(self) -> float:
+        """Microseconds each time."""
+        return self.seconds / self.times * 1e6
+
+
+def folded(job_id: str, attempts: int, days: float, archive: FileArchive) -> tuple[LiveJob, Spent, Spent]:
+    """A job that was told and viewed minute by minute, and what its events and its views took."""
+    job, events, views = LiveJob(job_id, 0.0, NoPast(), archive), Spent(), Spent()
     for place, minute in enumerate(Told(job_id).minutes(attempts, days)):
         kept = Kept(minute, Place(0, place + 1))
-        job.take(partial(_same, kept), 0.0)
-        count += len(minute)
-        job.view(minute[-1].time + 1)
-    return job, count
+        events.on(partial(job.take, partial(_same, kept), 0.0), len(minute))
+        views.on(partial(job.view, minute[-1].time + 1), 1)
+    return job, events, views
 
 
 def _same(kept: Kept) -> Kept:
@@ -178,26 +198,20 @@ def _same(kept: Kept) -> Kept:
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--days", type=float, default=7.0)
     parser.add_argument("--attempts", type=int, default=10)
     parser.add_argument("--parts", action="store_true", help="also print the parts of one job")
     chosen = parser.parse_args()
-    archive = FileArchive()
-    folded("warm-up", 2, 0.02, archive)
-    on_disk = archive.bytes_used
-    gc.collect()
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    jobs = [folded(f"job-{n}", chosen.attempts, chosen.days, archive) for n in range(chosen.jobs)]
-    gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
-    job, count = jobs[0]
-    on_disk = archive.bytes_used - on_disk
-    print("| attempts | days | events | memory a job, kB | on disk a job, kB |\n|---|---|---|---|---|")
-    a_job = f"{grown / len(jobs) / 1e3:.1f} | {on_disk / len(jobs) / 1e3:.1f}"
-    print(f"| {chosen.attempts} | {chosen.days:g} | {count:,} | {a_job} |")
+    print("| attempts | days | events | memory, kB | on disk, kB | an event, us | a view, us |")
+    print("|---|---|---|---|---|---|---|")
+    for number in range(chosen.jobs):
+        archive = FileArchive()
+        job, events, views = folded(f"job-{number}", chosen.attempts, chosen.days, archive)
+        in_memory = size_of(job, without=(archive, DEFAULTS))
+        a_job = f"{in_memory / 1e3:.1f} | {archive.bytes_used / 1e3:.1f}"
+        times = f"{events.each_us:.1f} | {views.each_us:.0f}"
+        print(f"| {chosen.attempts} | {chosen.days:g} | {events.times:,} | {a_job} | {times} |", flush=True)
     if chosen.parts:
         for name, size in parts_of(job).items():
             print(f"    {name:<28} {size / 1e3:9.1f} kB")

@@ -6,6 +6,7 @@ process. Any thread may call.
 
 from __future__ import annotations
 
+from array import array
 from typing import Protocol
 
 
@@ -48,7 +49,7 @@ class Parcel:
     b'data'
     """
 
-    __slots__ = ("__weakref__", "_archive", "_handle")
+    __slots__ = ("_archive", "_handle")
 
     def __init__(self, archive: Archive, data: bytes) -> None:
         self._archive = archive
@@ -61,3 +62,39 @@ class Parcel:
     def __del__(self) -> None:
         """Let go of the bytes."""
         self._archive.drop(self._handle)
+
+
+class Parcels:
+    """Many parcels of one owner, each under a number, for as long as somebody holds them together.
+
+    >>> parcels = Parcels(IN_MEMORY)
+    >>> numbers = [parcels.put(b"first"), parcels.put(b"second")]
+    >>> [parcels.get(number) for number in numbers]
+    [b'first', b'second']
+    """
+
+    __slots__ = ("__weakref__", "_archive", "_handles", "_others")
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._handles = array("q")
+        """Handles that are integers, as those of a file are: eight bytes each."""
+        self._others: list[object] = []
+
+    def put(self, data: bytes) -> int:
+        """Keep bytes; gives their number."""
+        handle = self._archive.put(data)
+        if isinstance(handle, int):
+            self._handles.append(handle)
+            return len(self._handles) - 1
+        self._others.append(handle)
+        return -len(self._others)
+
+    def get(self, number: int) -> bytes:
+        """The bytes under a number."""
+        return self._archive.get(self._handles[number] if number >= 0 else self._others[-number - 1])
+
+    def __del__(self) -> None:
+        """Let go of the bytes."""
+        for handle in (*self._handles, *self._others):
+            self._archive.drop(handle)

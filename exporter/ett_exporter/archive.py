@@ -13,6 +13,8 @@ import threading
 import weakref
 
 PAGE = 512
+LONGEST = 2**32
+"""Bytes of a parcel are fewer."""
 
 _log = logging.getLogger("ett_exporter.archive")
 
@@ -30,7 +32,7 @@ class FileArchive:
         self._is_full = False
 
     def put(self, data: bytes) -> object:
-        """Keep bytes; gives the handle to get them back: where they begin and how many they are."""
+        """Keep bytes; gives the handle to get them back, a number that says where they are and how many."""
         pages = -(-len(data) // PAGE)
         with self._lock:
             free = self._free.get(pages)
@@ -42,8 +44,8 @@ class FileArchive:
             self._note_full(str(error))
             written = -1
         if written == len(data):
-            return (begin, len(data))
-        self.drop((begin, len(data)))
+            return _handle(begin, len(data))
+        self.drop(_handle(begin, len(data)))
         return data
 
     def get(self, handle: object) -> bytes:
@@ -67,10 +69,14 @@ class FileArchive:
 
     @staticmethod
     def _place(handle: object) -> tuple[int, int]:
-        assert isinstance(handle, tuple)  # noqa: S101 - `put` gave it
-        return handle
+        assert isinstance(handle, int)  # noqa: S101 - `put` gave it
+        return divmod(handle, LONGEST)
 
     def _note_full(self, why: str) -> None:
         if not self._is_full:
             self._is_full = True
             _log.warning("old reports stay in memory, as the temporary directory takes no more: %s", why)
+
+
+def _handle(begin: int, length: int) -> int:
+    return begin * LONGEST + length

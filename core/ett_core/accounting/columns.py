@@ -19,10 +19,10 @@ from weakref import ref
 import msgspec
 
 from ett_core.accounting.rows import Piece, Row, fill
-from ett_core.archive import Archive, Parcel
+from ett_core.archive import Archive, Parcels
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
-BLOCK = 128
+BLOCK = 256
 """Reports in a closed block."""
 COMPRESSION_LEVEL = 2
 WORD = 8
@@ -195,12 +195,11 @@ class BlocksState(NamedTuple):
 class Blocks:
     """Closed blocks of `BLOCK` rows each, with what they hold in sum. Blocks are only appended."""
 
-    __slots__ = ("_archive", "_parcels", "_phase_ns", "_sums", "begin_ns", "ends")
+    __slots__ = ("_numbers", "_parcels", "_phase_ns", "_sums", "begin_ns", "ends")
 
     _SUMS = 6
 
-    def __init__(self, begin_ns: int, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, begin_ns: int, parcels: Parcels) -> None:
         self.begin_ns = begin_ns
         """Where the first row begins."""
         self.ends = array("q")
@@ -208,12 +207,14 @@ class Blocks:
         self._sums = array("q")
         self._phase_ns: dict[str, array[int]] = {}
         """By component what phases own in each block, up to the last one where they own any."""
-        self._parcels: list[Parcel] = []
+        self._parcels = parcels
+        """The blocks, packed; shared with those that `first` gives."""
+        self._numbers = array("q")
 
     @property
     def rows(self) -> int:
         """Rows in all blocks."""
-        return len(self._parcels) * BLOCK
+        return len(self._numbers) * BLOCK
 
     @property
     def end_ns(self) -> int:
@@ -230,9 +231,9 @@ class Blocks:
         self._sums.extend((wait, stall, training, lowest, max(columns.last), len(columns.phases)))
         for component, amount in totals.items():
             column = self._phase_ns.setdefault(component, array("q"))
-            column.extend([0] * (len(self._parcels) - len(column)))
+            column.extend([0] * (len(self._numbers) - len(column)))
             column.append(amount)
-        self._parcels.append(Parcel(self._archive, columns.packed(self.end_ns)))
+        self._numbers.append(self._parcels.put(columns.packed(self.end_ns)))
         self.ends.append(columns.ends[-1])
 
     def phases_from(self, block: int) -> int:
@@ -243,25 +244,25 @@ class Blocks:
         """The first blocks alone."""
         return self._of(
             self.begin_ns,
-            self._archive,
+            self._parcels,
             self.ends[:blocks],
             self._sums[: blocks * self._SUMS],
             {component: column[:blocks] for component, column in self._phase_ns.items()},
-            self._parcels[:blocks],
+            self._numbers[:blocks],
         )
 
     @classmethod
     def _of(  # noqa: PLR0913, PLR0917 - what blocks are made of
         cls,
         begin_ns: int,
-        archive: Archive,
+        parcels: Parcels,
         ends: array[int],
         sums: array[int],
         phase_ns: dict[str, array[int]],
-        parcels: list[Parcel],
+        numbers: array[int],
     ) -> Blocks:
-        blocks = cls(begin_ns, archive)
-        blocks.ends, blocks._sums, blocks._phase_ns, blocks._parcels = ends, sums, phase_ns, parcels
+        blocks = cls(begin_ns, parcels)
+        blocks.ends, blocks._sums, blocks._phase_ns, blocks._numbers = ends, sums, phase_ns, numbers
         return blocks
 
     def begin_of(self, block: int) -> int:
@@ -270,7 +271,7 @@ class Blocks:
 
     def columns(self, block: int) -> Columns:
         """The rows of a block."""
-        return _unpacked(self._parcels[block], self.begin_of(block))
+        return _AT_HAND.get(self._parcels, self._numbers[block], self.begin_of(block))
 
     def totals(self, block: int, fallback_step: int | None) -> dict[str, int]:
         """Nanoseconds by component of a whole block."""
@@ -301,7 +302,7 @@ class Blocks:
 
     def state(self) -> BlocksState:
         """The blocks as a value."""
-        packed = [parcel.read() for parcel in self._parcels]
+        packed = [self._parcels.get(number) for number in self._numbers]
         phase_ns = {component: list(column) for component, column in self._phase_ns.items()}
         return BlocksState(self.begin_ns, list(self.ends), list(self._sums), phase_ns, packed)
 
@@ -309,19 +310,15 @@ class Blocks:
     def of_state(cls, archive: Archive, state: BlocksState) -> Blocks:
         """The blocks that gave `state`."""
         ends, sums = array("q", state.ends), array("q", state.sums)
-        parcels = [Parcel(archive, data) for data in state.packed]
+        parcels = Parcels(archive)
+        numbers = array("q", map(parcels.put, state.packed))
         phase_ns = {sys.intern(name): array("q", column) for name, column in state.phase_ns.items()}
-        return cls._of(state.begin_ns, archive, ends, sums, phase_ns, parcels)
+        return cls._of(state.begin_ns, parcels, ends, sums, phase_ns, numbers)
 
 
 def first_lost_from(step: int, steps: int) -> int:
     """The highest fallback that takes a whole report away."""
     return step - steps if steps else step - 1
-
-
-def _unpacked(parcel: Parcel, before_ns: int) -> Columns:
-    """The rows of a parcel; the last few that were asked for stay at hand."""
-    return _AT_HAND.get(parcel, before_ns)
 
 
 class _AtHand:
@@ -330,14 +327,14 @@ class _AtHand:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._held: dict[tuple[ref[Parcel], int], Columns] = {}
+        self._held: dict[tuple[ref[Parcels], int, int], Columns] = {}
 
-    def get(self, parcel: Parcel, before_ns: int) -> Columns:
-        key = (ref(parcel), before_ns)
+    def get(self, parcels: Parcels, number: int, before_ns: int) -> Columns:
+        key = (ref(parcels), number, before_ns)
         found = self._held.get(key)
         if found is not None:
             return found
-        found = Columns.unpacked(parcel.read(), before_ns)
+        found = Columns.unpacked(parcels.get(number), before_ns)
         with self._lock:
             self._held[key] = found
             while len(self._held) > self._limit:

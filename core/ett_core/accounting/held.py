@@ -5,7 +5,6 @@ An event that is folded is held packed; it is read again where a late one takes 
 
 from __future__ import annotations
 
-import sys
 from array import array
 from bisect import bisect_left
 from typing import Any, TypeAlias, get_args
@@ -49,38 +48,45 @@ def unpacked(data: bytes, key: Key, job_id: str, attempt: int) -> AnyEvent:
 class HeldEvents:
     """Events in order; places count from the first that is held."""
 
-    __slots__ = ("_attempt", "_events", "_job_id", "_moments", "_ranks", "_seqs", "_writers")
+    __slots__ = ("_attempt", "_job_id", "_ranks", "_seqs", "_writers", "events", "moments")
 
     def __init__(self, job_id: str, attempt: int) -> None:
         """Start with none; they will be of one attempt of a job."""
         self._job_id = job_id
         self._attempt = attempt
-        self._moments = array("q")
+        self.moments = array("q")
+        """When they happened, in nanoseconds."""
         self._ranks = array("l")
         self._writers: list[str] = []
         self._seqs = array("q")
-        self._events: list[AnyEvent | bytes] = []
+        self.events: list[AnyEvent | bytes] = []
+        """Those that are folded are packed; see `at`."""
 
     def __len__(self) -> int:
         """How many are held."""
-        return len(self._events)
+        return len(self.events)
 
     def put(self, at_ns: int, event: AnyEvent | bytes, rank: int, writer: str, seq: int) -> int:
         """Put an event in its place, which is given back."""
-        moments = self._moments
-        place = len(moments)
-        if place and at_ns <= moments[-1]:
-            place = self.place_of((at_ns, rank, writer, seq))
+        moments = self.moments
+        if not moments or at_ns > moments[-1]:
+            moments.append(at_ns)
+            self._ranks.append(rank)
+            self._writers.append(writer)
+            self._seqs.append(seq)
+            self.events.append(event)
+            return len(moments) - 1
+        place = self.place_of((at_ns, rank, writer, seq))
         moments.insert(place, at_ns)
         self._ranks.insert(place, rank)
-        self._writers.insert(place, sys.intern(writer))
+        self._writers.insert(place, writer)
         self._seqs.insert(place, seq)
-        self._events.insert(place, event)
+        self.events.insert(place, event)
         return place
 
     def place_of(self, key: Key) -> int:
         """The place of the first event that is not before a key."""
-        moments, at_ns = self._moments, key[0]
+        moments, at_ns = self.moments, key[0]
         place = bisect_left(moments, at_ns)
         while place < len(moments) and moments[place] == at_ns and self.key(place) < key:
             place += 1
@@ -88,41 +94,35 @@ class HeldEvents:
 
     def key(self, place: int) -> Key:
         """The key of the event at a place."""
-        return (self._moments[place], self._ranks[place], self._writers[place], self._seqs[place])
+        return (self.moments[place], self._ranks[place], self._writers[place], self._seqs[place])
 
     @property
     def last_ns(self) -> int | None:
         """When the last one happened; None without one."""
-        return self._moments[-1] if self._moments else None
+        return self.moments[-1] if self.moments else None
 
     def holds(self, key: Key, event: AnyEvent) -> bool:
         """Whether this very event is among them."""
         place = self.place_of(key)
-        if place == len(self._events):
+        if place == len(self.events):
             return False
         return self.at(place)[1] == event
 
     def at(self, place: int) -> tuple[int, AnyEvent]:
         """The time and the event at a place."""
-        event = self._events[place]
+        event = self.events[place]
         if isinstance(event, bytes):
             event = unpacked(event, self.key(place), self._job_id, self._attempt)
-        return self._moments[place], event
-
-    def pack(self, place: int) -> None:
-        """The event at a place is folded: it is not needed as it is."""
-        event = self._events[place]
-        if not isinstance(event, bytes):
-            self._events[place] = packed(event)
+        return self.moments[place], event
 
     def remove(self, place: int) -> None:
         """Let go of one of them."""
-        for column in (self._moments, self._ranks, self._writers, self._seqs, self._events):
+        for column in (self.moments, self._ranks, self._writers, self._seqs, self.events):
             del column[place]
 
     def drop(self, count: int) -> None:
         """Let go of the first ones."""
-        for column in (self._moments, self._ranks, self._writers, self._seqs, self._events):
+        for column in (self.moments, self._ranks, self._writers, self._seqs, self.events):
             del column[:count]
 
     def keys(self) -> list[Key]:
@@ -131,4 +131,4 @@ class HeldEvents:
 
     def as_bytes(self) -> list[bytes]:
         """The events, in order."""
-        return [each if isinstance(each, bytes) else packed(each) for each in self._events]
+        return [each if isinstance(each, bytes) else packed(each) for each in self.events]

@@ -20,7 +20,7 @@ import msgspec
 
 from ett_core.accounting.account import nanoseconds
 from ett_core.accounting.attempt import Attempt, AttemptMark, AttemptState
-from ett_core.accounting.held import HeldEvents, Key
+from ett_core.accounting.held import HeldEvents, Key, packed
 from ett_core.accounting.settings import Settings
 from ett_core.archive import Archive
 from ett_core.events import AnyEvent
@@ -29,6 +29,15 @@ from ett_core.refusals import HeldBackError, Refusals
 MARK_EVERY = 24
 TRIM_AT = 48
 """Events held before the lane looks for those that it can let go; more after it kept more."""
+
+
+class _Presence:
+    """First and last event of a writer of a rank."""
+
+    __slots__ = ("first_ns", "last_ns", "writer")
+
+    def __init__(self, first_ns: int, last_ns: int, writer: str) -> None:
+        self.first_ns, self.last_ns, self.writer = first_ns, last_ns, writer
 
 
 class _Mark(NamedTuple):
@@ -99,7 +108,7 @@ class Lane:
         self._settings = settings
         self._archive = archive
         self._window_ns = nanoseconds(settings.late_window_s)
-        self._presence: dict[tuple[int, str], list[int]] = {}
+        self._presence: dict[tuple[int, str], _Presence] = {}
         """First and last event of each writer of each rank."""
         self._packed_presence = b""
         """The same while the lane is at rest."""
@@ -124,43 +133,51 @@ class Lane:
 
     def add(self, at_ns: int, event: AnyEvent) -> None:
         """Put an event in its place and fold it if that is the end."""
-        self._note_presence(at_ns, event)
+        writer = self._note_presence(at_ns, event)
         if self.stale or event in self._refusals:
             return
         self._touched = True
-        rank, writer, seq = event.rank, event.writer, event.seq
+        rank, seq = event.rank, event.seq
         if self._dropped_through is not None and (at_ns, rank, writer, seq) < self._dropped_through:
             self.stale = True
             return
         if self.is_at_rest:
             self._wake()
         held = self._held
-        self._rewind(self._dropped + held.put(at_ns, event, rank, writer, seq))
-        if len(held) >= self._trim_at:
+        place = self._dropped + held.put(at_ns, event, rank, writer, seq)
+        if place < self._consumed:
+            self._rewind(place)
+        if len(held.events) >= self._trim_at:
             self.settle()
             self._trim()
 
-    def _note_presence(self, at_ns: int, event: AnyEvent) -> None:
+    def _note_presence(self, at_ns: int, event: AnyEvent) -> str:
+        """Learn when a writer spoke; gives its name as one object for all its events."""
         if self._packed_presence:
             self._unpack_presence()
         seen = self._presence.get((event.rank, event.writer))
         if seen is None:
-            self._presence[event.rank, sys.intern(event.writer)] = [at_ns, at_ns]
+            writer = sys.intern(event.writer)
+            seen = self._presence[event.rank, writer] = _Presence(at_ns, at_ns, writer)
             self._divided = self._several_lowest_writers()
-        elif at_ns > seen[1]:
-            seen[1] = at_ns
-        elif at_ns < seen[0]:
-            seen[0] = at_ns
+        elif at_ns > seen.last_ns:
+            seen.last_ns = at_ns
+        elif at_ns < seen.first_ns:
+            seen.first_ns = at_ns
+        return seen.writer
 
     def _unpack_presence(self) -> None:
         for rank, writer, first, last in _presence_decoder.decode(self._packed_presence):
-            self._presence[rank, sys.intern(writer)] = [first, last]
+            name = sys.intern(writer)
+            self._presence[rank, name] = _Presence(first, last, name)
         self._packed_presence = b""
 
     def _told_presence(self) -> list[tuple[int, str, int, int]]:
         if self._packed_presence:
             return _presence_decoder.decode(self._packed_presence)
-        return [(rank, writer, seen[0], seen[1]) for (rank, writer), seen in self._presence.items()]
+        return [
+            (rank, writer, seen.first_ns, seen.last_ns) for (rank, writer), seen in self._presence.items()
+        ]
 
     def _writers(self) -> dict[int, list[tuple[int, int]]]:
         """By rank, the first and last event of each of its writers, in the order of the first."""
@@ -199,11 +216,16 @@ class Lane:
             self.parts.append(self._attempt())
         consume = self.parts[0].consume if plain and self.parts else self._consume
         held = self._held
-        for place in range(first, len(held)):
-            at_ns, event = held.at(place)
+        moments, events = held.moments, held.events
+        for place in range(first, len(events)):
+            at_ns, event = moments[place], events[place]
+            is_new = not isinstance(event, bytes)
+            if isinstance(event, bytes):
+                event = held.at(place)[1]
             try:
                 consume(at_ns, event)
-                held.pack(place)
+                if is_new:
+                    events[place] = packed(event)
             except HeldBackError as error:
                 self._leave_out(error.at_ns, error.event, error.__cause__ or error)
                 return False
@@ -298,7 +320,7 @@ class Lane:
         keep = max((i for i, m in enumerate(self._marks) if m.consumed <= settled), default=0)
         self._let_go(self._marks[keep].consumed - self._dropped)
         del self._marks[:keep]
-        self._trim_at = max(TRIM_AT, len(self._held) + TRIM_AT // 3)
+        self._trim_at = max(TRIM_AT, len(self._held) + TRIM_AT // 2)
         for mark in self._marks[:1]:
             loop = None if mark.last is None else mark.last.loop
             if loop is not None and loop[0] is self.parts[mark.parts - 1].loop:
@@ -391,14 +413,12 @@ class Lane:
         if len(state.keys) != len(state.events):
             raise ValueError("a lane holds not one event a key")
         lane = cls(state.number, job_id, settings, archive, refusals)
-        lane._presence = {
-            (rank, sys.intern(writer)): [first, last] for rank, writer, first, last in state.presence
-        }
+        lane._packed_presence = _encoder.encode(state.presence)
         lane._divided, lane._cuts = state.divided, list(state.cuts)
         lane.stale, lane._splits = state.stale, list(state.splits)
         lane.parts = [Attempt.of_state(state.number, settings, part, archive) for part in state.parts]
         for (at_ns, rank, writer, seq), event in zip(state.keys, state.events, strict=True):
-            lane._held.put(at_ns, event, rank, writer, seq)
+            lane._held.put(at_ns, event, rank, sys.intern(writer), seq)
         lane._dropped, lane._dropped_through = state.dropped, state.dropped_through
         lane._consumed = state.dropped
         lane.is_at_rest, lane._touched = state.at_rest, not state.at_rest

@@ -18,7 +18,7 @@ from ett_core.accounting.columns import BLOCK, Blocks, BlocksState, Columns
 from ett_core.accounting.phases import Phase
 from ett_core.accounting.rows import Piece, Row, as_wait_ns, claim, pieces_between
 from ett_core.accounting.settings import Settings
-from ett_core.archive import IN_MEMORY, Archive
+from ett_core.archive import IN_MEMORY, Archive, Parcels
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 from ett_core.events import Progress
 
@@ -74,7 +74,7 @@ class Loop:
         self.step = first.step
         self.training_ns = self.wait_ns = self.stall_ns = 0
         self.phase_ns: dict[str, int] = {}
-        self._blocks = Blocks(at_ns, archive)
+        self._blocks = Blocks(at_ns, Parcels(archive))
         self._rows = Columns()
         """The rows after the blocks."""
         self._phases_before = 0
