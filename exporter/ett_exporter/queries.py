@@ -17,6 +17,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from ett_core.fleet.rows import Failure
+from ett_core.fleet.what_if import FAILURE_PREFIX, LEVERS
 from ett_exporter.fleet_sums import Kind
 from ett_exporter.live import JobView
 
@@ -27,6 +28,15 @@ MOST_ROWS = 10_000
 Moment = Annotated[float, msgspec.Meta(gt=-1e11, lt=1e11, description="Unix seconds")]
 Words = Annotated[str, msgspec.Meta(max_length=1024, description="one or more, separated by commas")]
 Text = Annotated[str, msgspec.Meta(max_length=256, description="a part of it, in any case")]
+LEVER = f"({FAILURE_PREFIX}[A-Za-z0-9_]+|{'|'.join(LEVERS)})"
+LeverKeys = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=1024,
+        extra_json_schema={"pattern": f"^({LEVER}(,{LEVER})*)?$"},
+        description=f"{FAILURE_PREFIX}CLASS, {', '.join(LEVERS)}; several with commas between them",
+    ),
+]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS, description="rows of the answer, at most")]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=2**31, description="rows to pass over")]
 
@@ -199,7 +209,7 @@ class WhatIfQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     window: Literal["1h", "24h", "7d"] = "7d"
     weight: Literal["job", "accelerator", "cost"] = "accelerator"
-    levers: Words = ""
+    levers: LeverKeys = ""
 
     @property
     def keys(self) -> list[str]:
