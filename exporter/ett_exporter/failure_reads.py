@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from ett_core.fleet.families import families
 from ett_core.fleet.nodes import nodes
@@ -15,6 +16,7 @@ from ett_core.fleet.outbreaks import outbreaks
 from ett_core.fleet.regressions import regressions
 from ett_core.fleet.rows import Failure, Rows, Run
 from ett_exporter.answer_types import (
+    Answer,
     FailureBucket,
     FailureDetail,
     Failures,
@@ -41,8 +43,9 @@ from ett_exporter.recent import Recent
 from ett_exporter.service import Service
 
 LOOKED_AGAIN_AFTER_S = 30.0
-"""What became worse is worked out again at most so often for one question."""
+"""What became worse, and what is usual, is worked out at most so often for one question."""
 QUESTIONS_KEPT = 16
+A = TypeVar("A", bound=Answer)
 
 
 class FailureReads:
@@ -50,8 +53,8 @@ class FailureReads:
 
     def __init__(self, service: Service, history: FleetHistory) -> None:
         self._service, self._history = service, history
-        self._worse: Recent[WindowQuery, Regressions] = Recent(QUESTIONS_KEPT)
-        self._lock = threading.Lock()
+        self._worse: _Looked[Regressions] = _Looked(self._look)
+        self._families: _Looked[Families] = _Looked(self._usual)
 
     def failures(self, query: FailuresQuery) -> Failures:
         """Failures of many jobs, the latest first; grouped as asked, the largest group first."""
@@ -111,13 +114,7 @@ class FailureReads:
 
     def regressions(self, query: WindowQuery) -> Regressions:
         """Classes of failures that strike many, and components that take longer than they did."""
-        now = self._service.clock()
-        with self._lock:
-            known = self._worse.get(query)
-            if known is None or not 0 <= now - known.as_of < LOOKED_AGAIN_AFTER_S:
-                known = self._look(query, now)
-                self._worse.put(query, known)
-            return known
+        return self._worse.answer(query, self._service.clock())
 
     def runs(self, query: RunsQuery) -> Runs:
         """The attempts whose loop began in time, the latest first: what regressions are looked for in."""
@@ -133,12 +130,14 @@ class FailureReads:
 
     def families(self, query: WindowQuery) -> Families:
         """The families of jobs that began something in time, with what is usual in each."""
-        now = self._service.clock()
-        begin, end = query.span(now)
-        return Families(as_of=now, begin=begin, end=end, families=families(self._runs(query, begin, end)))
+        return self._families.answer(query, self._service.clock())
 
     def _runs(self, query: Filter, begin: float, end: float) -> list[Run]:
         return [run for each in self._rows(query, begin) for run in each.runs if begin <= run.start < end]
+
+    def _usual(self, query: WindowQuery, now: float) -> Families:
+        begin, end = query.span(now)
+        return Families(as_of=now, begin=begin, end=end, families=families(self._runs(query, begin, end)))
 
     def _look(self, query: WindowQuery, now: float) -> Regressions:
         begin, end = query.span(now)
@@ -160,6 +159,24 @@ class FailureReads:
     def _views(self, jobs: Filter) -> Sequence[JobView]:
         views = self._service.known_views(self._service.clock(), RENEW_FOR_S)
         return jobs.chosen(views)
+
+
+class _Looked(Generic[A]):
+    """Answers that take long to work out, kept for a while; any thread may ask, one at a time works."""
+
+    def __init__(self, look: Callable[[WindowQuery, float], A]) -> None:
+        self._look = look
+        self._known: Recent[WindowQuery, A] = Recent(QUESTIONS_KEPT)
+        self._lock = threading.Lock()
+
+    def answer(self, query: WindowQuery, now: float) -> A:
+        """What is known, if it is young enough, else what is found now."""
+        with self._lock:
+            known = self._known.get(query)
+            if known is None or not 0 <= now - known.as_of < LOOKED_AGAIN_AFTER_S:
+                known = self._look(query, now)
+                self._known.put(query, known)
+            return known
 
 
 def _over_time(

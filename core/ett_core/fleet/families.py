@@ -50,6 +50,6 @@ def usual(runs: Iterable[Run]) -> dict[str, float]:
         for figure, amount in run.figures.items():
             values[figure][run.job_id].append(amount)
     return {
-        figure: median([median(amounts) for amounts in jobs.values()])
+        figure: median([amounts[0] if len(amounts) == 1 else median(amounts) for amounts in jobs.values()])
         for figure, jobs in sorted(values.items())
     }
