@@ -60,7 +60,7 @@ FAMILIES: Mapping[str, Family] = {
     "ett_job_last_progress_timestamp_seconds": _job(GAUGE, "When the job last reported a completed step."),
     "ett_job_step": _job(GAUGE, "Last completed step."),
     "ett_job_attempt": _job(GAUGE, "Number of the current or last attempt."),
-    "ett_job_accelerators": _job(GAUGE, "Accelerators held by the job."),
+    "ett_job_accelerators": _job(GAUGE, "Accelerators held by the job; its ranks where it names none."),
     "ett_job_samples_total": _job(COUNTER, "Samples consumed by all ranks, each counting its own."),
     "ett_job_checkpoint_blocking_seconds": _job(
         SUMMARY, "Time that checkpoints blocked the trainer; of each the slowest rank."

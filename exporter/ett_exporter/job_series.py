@@ -72,7 +72,7 @@ def _progress(view: JobView) -> Samples:
     yield from _known("ett_job_last_progress_timestamp_seconds", account.last_progress_at)
     yield from _known("ett_job_step", account.step)
     yield from _known("ett_job_attempt", account.attempts[-1].attempt if account.attempts else None)
-    yield from _known("ett_job_accelerators", details.accelerators or None)
+    yield from _known("ett_job_accelerators", details.accelerators or details.world_size or None)
     yield Sample("ett_job_samples_total", (), details.samples)
 
 

@@ -28,6 +28,8 @@ class Thresholds:
     """Hit rate below which a cache that should be warm is cold."""
     crash_loop_attempts: int = 3
     """Attempts that fail in a row from which on one speaks of a loop."""
+    recurring_failures: int = 2
+    """Failures of a class in an hour below which their number says nothing about what is usual."""
     node_failures: int = 2
     """Failures on one node that make it suspect."""
     restarts_an_hour: int = 5

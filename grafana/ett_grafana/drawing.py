@@ -129,9 +129,10 @@ def _transformations(panel: Panel) -> list[dashboard.DataTransformerConfig]:
     if not isinstance(panel, Table):
         return []
     names = [f"Value #{chr(ord('A') + place)}" for place in range(len(panel.queries))]
-    values = dict(zip(names if len(names) > 1 else ["Value"], panel.values, strict=True))
+    names = names if len(names) > 1 else ["Value"]
+    values = dict(zip(names, panel.values, strict=bool(panel.values)))
     headers = {**panel.columns, **values}
-    hidden = ("Time", "__name__", "instance", "job")
+    hidden = ("Time", "__name__", "instance", "job", *(() if panel.values else names))
     organize = {
         "excludeByName": {name: True for name in hidden if name not in panel.columns},
         "indexByName": {name: place for place, name in enumerate(headers)},
@@ -145,10 +146,10 @@ def _latest() -> common.ReduceDataOptions:
     return common.ReduceDataOptions(values=False, calcs=["lastNotNull"], fields="")
 
 
-def _legend() -> common.VizLegendOptions:
+def _legend(*, is_beside: bool = False) -> common.VizLegendOptions:
     return common.VizLegendOptions(
         display_mode=common.LegendDisplayMode.LIST,
-        placement=common.LegendPlacement.BOTTOM,
+        placement=common.LegendPlacement.RIGHT if is_beside else common.LegendPlacement.BOTTOM,
         show_legend=True,
         calcs=[],
     )
@@ -190,19 +191,19 @@ def _stat(panel: Stat) -> Kind:
 
 
 def _lines(panel: Lines) -> Kind:
-    style, drawing = common.GraphThresholdsStyleMode, common.GraphDrawStyle
+    style = common.GraphThresholdsStyleMode
     stacking = common.StackingMode.NORMAL if panel.stacked else common.StackingMode.NONE
     custom = common.GraphFieldConfig(
-        draw_style=drawing.BARS if panel.bars else drawing.LINE,
+        draw_style=common.GraphDrawStyle.LINE,
         line_width=0 if panel.stacked else 2,
-        fill_opacity=85 if panel.stacked or panel.bars else 8,
+        fill_opacity=85 if panel.stacked else 8,
         show_points=common.VisibilityMode.NEVER,
         line_interpolation=common.LineInterpolation.LINEAR,
         span_nulls=False,
         stacking=common.StackingConfig(mode=stacking, group="A"),
         thresholds_style=common.GraphThresholdsStyleConfig(mode=style.DASHED if panel.limits else style.OFF),
     )
-    return "timeseries", timeseries.Options(legend=_legend(), tooltip=_tooltip()), custom
+    return "timeseries", timeseries.Options(legend=_legend(is_beside=panel.many), tooltip=_tooltip()), custom
 
 
 def _bars() -> Kind:

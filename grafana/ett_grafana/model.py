@@ -81,10 +81,11 @@ class Stat(Panel, frozen=True, kw_only=True):
 
 
 class Lines(Panel, frozen=True, kw_only=True):
-    """Series over time; `stacked` adds them up, `bars` draws each moment by itself."""
+    """Series over time; `stacked` adds them up."""
 
     stacked: bool = False
-    bars: bool = False
+    many: bool = False
+    """Whether there may be many series: their names then stand beside the lines."""
 
 
 class Bars(Panel, frozen=True, kw_only=True):
@@ -107,7 +108,7 @@ class Table(Panel, frozen=True, kw_only=True):
     width: int = 12
     columns: Mapping[str, str]
     values: tuple[str, ...] = ("Value",)
-    """Headers of the values of the queries, in their order."""
+    """Headers of the values of the queries, in their order; none where the labels say it all."""
 
 
 class Section(msgspec.Struct, frozen=True):

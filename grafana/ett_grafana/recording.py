@@ -80,9 +80,9 @@ def _fleet() -> Sequence[Recorded]:
             "Accelerator time that would be lost if every job died now.",
         ),
         Recorded(
-            "ett:final_accelerator_seconds:rate5m",
-            "sum by (cluster, team, component) (rate(ett_fleet_final_accelerator_seconds_total[5m]))",
-            "Accelerators at work on each component, of time that is final.",
+            "ett:final_accelerator_seconds:rate1h",
+            "sum by (cluster, team, component) (rate(ett_fleet_final_accelerator_seconds_total[1h]))",
+            "Accelerators on each component in the last hour, of time that is final.",
         ),
     )
 

@@ -146,13 +146,16 @@ class Ended:
         job.tell(150, ev.JobEnd, 0, -1, status="succeeded")
 
 
-def running(now: float) -> bytes:
-    """Jobs that train, stall, recover in a crash loop, are unobserved, and are lost, as of `now`."""
+def running(now: float) -> Iterator[bytes]:
+    """Jobs that train, stall, recover in a crash loop, are unobserved, and are lost at `now`, in stages."""
     who = {"team": "ads", "cluster": "live", "model": "gpt"}
     names = ("live-training", "live-stalled", "live-recovering", "live-unobserved", "live-lost")
     training, stalled, recovering, unobserved, lost = (
         Story(name, now - 3000, "n2", job_name=name, **who) for name in names
     )
+    unobserved.start(0, rank=-1)
+    unobserved.tell(2999, ev.Heartbeat, rank=-1)
+    yield unobserved.take()
     for job in (training, stalled, lost):
         job.start(0)
         job.tell(20, ev.FirstBatch, step=0)
@@ -165,9 +168,7 @@ def running(now: float) -> bytes:
         lost.report(20 + 60 * minute, minute)
     stalled.tell(2999, ev.Heartbeat)
     _crash_loop(recovering)
-    unobserved.start(0, rank=-1)
-    unobserved.tell(2999, ev.Heartbeat, rank=-1)
-    return b"".join(job.take() for job in (training, stalled, recovering, unobserved, lost))
+    yield b"".join(job.take() for job in (training, stalled, recovering, lost))
 
 
 def _crash_loop(job: Story) -> None:

@@ -47,10 +47,11 @@ ABOUT_LIVE = (
     "fleet / Jobs in trouble",
     "fleet / Jobs at work",
     "fleet / Accelerators held",
-    "fleet / At risk now",
+    "fleet / Hours at risk now",
     "fleet / Jobs that need somebody",
     "job / Failures in a row",
-    "checkpoints / At risk now",
+    "failures / Failures of a class, times usual",
+    "checkpoints / Hours at risk now",
     "checkpoints / Jobs that risk most",
 )
 
@@ -120,7 +121,7 @@ FLEET = {
     **one("fleet / Jobs in trouble", exactly(4)),
     **one("fleet / Jobs at work", ONE),
     **one("fleet / Accelerators held", exactly(5)),
-    **one("fleet / At risk now, accelerator-hours", MORE_THAN_0),
+    **one("fleet / Hours at risk now", MORE_THAN_0),
     **one("fleet / Failures in the last hour", about(1)),
     **by_ref("fleet / Share of held time by group", [{"": exactly(SHARES[group])} for group in GROUPS]),
     "fleet / Where hours are lost, accelerator-hours / A": {
@@ -249,7 +250,7 @@ CACHES = {
 CHECKPOINTS = {
     **one("checkpoints / Held time blocked by checkpoints, 24 h", exactly((4 * 12 + 2) / HELD)),
     **one("checkpoints / Held time lost for want of one, 24 h", exactly(4 * 196 / HELD)),
-    **one("checkpoints / At risk now, accelerator-hours", MORE_THAN_0),
+    **one("checkpoints / Hours at risk now", MORE_THAN_0),
     **one("checkpoints / Failed in the last hour", ONE),
     **by_ref(
         "checkpoints / How long a checkpoint blocks",

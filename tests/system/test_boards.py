@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +134,9 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engi
         }
         both = {name: Engine(name, url) for name, url in urls.items()}
         now = time.time()
-        for stage in Ended(now).stages():
+        for stage in chain(Ended(now).stages(), running_jobs(now)):
             tell(exporter.url, stage)
             scraped(exporter.url, both)
-        tell(exporter.url, running_jobs(now))
-        scraped(exporter.url, both)
         yield both
 
 

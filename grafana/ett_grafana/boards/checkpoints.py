@@ -70,7 +70,7 @@ def _fleet(config: Config) -> tuple[Panel, ...]:
             no_value="none",
         ),
         Stat(
-            title="At risk now, accelerator-hours",
+            title="Hours at risk now",
             description="Training that would be lost if every job died now, times its accelerators.",
             queries=(Query(queries.AT_RISK_HOURS),),
             unit="short",

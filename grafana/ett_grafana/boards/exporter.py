@@ -129,7 +129,7 @@ def _pace(config: Config) -> tuple[Panel, ...]:
             unit="none",
             width=12,
             columns={"instance": "Exporter", "version": "Version"},
-            values=("Runs",),
+            values=(),
         ),
     )
 

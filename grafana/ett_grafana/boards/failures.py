@@ -124,6 +124,7 @@ def _causes() -> tuple[Panel, ...]:
             title="Failures of the last hour by class",
             description="Each moment shows the failures of the hour before it.",
             queries=(Query(queries.BY_CLASS, CLASS),),
+            many=True,
             unit="short",
             width=12,
             stacked=True,
@@ -139,6 +140,7 @@ def _regressions(config: Config) -> tuple[Panel, ...]:
             description=f"The last hour over the mean of the last {config.history}: a service that breaks "
             "makes many jobs fail in one way.",
             queries=(Query(queries.times_usual(config), CLASS),),
+            many=True,
             unit="suffix: x",
             decimals=1,
             width=12,
@@ -150,6 +152,7 @@ def _regressions(config: Config) -> tuple[Panel, ...]:
             title="Time to start of a model, times usual",
             description=f"The median over running jobs against its own mean of the last {config.history}.",
             queries=(Query(queries.start_times_usual(config), "{{model}} on {{cluster}}"),),
+            many=True,
             unit="suffix: x",
             decimals=1,
             width=12,

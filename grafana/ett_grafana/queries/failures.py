@@ -14,7 +14,7 @@ _HOUR = f"ett:failures:increase1h{{{CLUSTER}}}"
 COUNT = f"sum ({_COUNTED})"
 LOST_HOURS = f"sum ({_LOST}) / 3600"
 NOT_OURS = f"sum (increase(ett_fleet_failures_total{{{_NOT_OURS}}}[{RANGE}])) / ({COUNT} > 0)"
-LOST_BY_CLASS = f"sort_desc(sum by (failure_class) ({_LOST}) > 0) / 3600"
+LOST_BY_CLASS = f"sort_desc((sum by (failure_class) ({_LOST}) > 0) / 3600)"
 COUNT_BY_CLASS = f"sort_desc(sum by (failure_class) ({_COUNTED}) > 0)"
 BY_DOMAIN = f"sum by (domain) ({_HOUR})"
 BY_CLASS = f"sum by (failure_class) ({_HOUR}) > 0"
@@ -31,7 +31,8 @@ def suspects(config: Config) -> str:
 def times_usual(config: Config) -> str:
     """Failures of a class in the last hour over their mean in its history."""
     usual = f"sum by (failure_class) (avg_over_time({_HOUR}[{config.history}]))"
-    return f"(sum by (failure_class) ({_HOUR}) > 0) / ({usual} > 0)"
+    enough = config.thresholds.recurring_failures
+    return f"(sum by (failure_class) ({_HOUR}) > {enough - 0.5:g}) / ({usual} > 0)"
 
 
 def start_times_usual(config: Config) -> str:

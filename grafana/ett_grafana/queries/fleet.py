@@ -18,10 +18,10 @@ AT_RISK_HOURS = f"sum (ett:unsaved_accelerator_seconds:sum{{{TEAM}}}) / 3600"
 FAILURES_HOUR = f"sum (ett:failures:increase1h{{{CLUSTER}}}) or vector(0)"
 JOBS_BY_STATE = f"sum by (state) (ett:jobs:sum{{{TEAM}}})"
 TROUBLE = f"ett:job_trouble:state{{{TEAM}}}"
-LOST_MOST = f"sort_desc(ett:job_lost_seconds:top{{{TEAM}}}) / 3600"
+LOST_MOST = f"sort_desc(ett:job_lost_seconds:top{{{TEAM}}} / 3600)"
 _LOST_HOUR = f"ett:lost_accelerator_seconds:increase1h{{{CLUSTER}}}"
 LOST_BY_CLASS_HOURS = f"(sum by (failure_class) ({_LOST_HOUR}) > 0) / 3600"
-FINAL_BY_TEAM = f"sum by (team) (ett:final_accelerator_seconds:rate5m{{{TEAM}}})"
+FINAL_BY_TEAM = f"sum by (team) (ett:final_accelerator_seconds:rate1h{{{TEAM}}})"
 
 
 def group(name: str) -> str:
@@ -32,7 +32,7 @@ def group(name: str) -> str:
 def losses(config: Config) -> str:
     """Accelerator-hours by component, training left out, the largest first."""
     lost = f'{SECONDS}{{{IN_WINDOW}, component!="training"}}'
-    return f"sort_desc(topk({config.jobs_listed}, sum by (component) ({lost}))) / 3600"
+    return f"sort_desc(topk({config.jobs_listed}, sum by (component) ({lost})) / 3600)"
 
 
 def quantile(share: float, family: str) -> str:
