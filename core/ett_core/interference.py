@@ -115,7 +115,7 @@ class Reports:
     """The reports of one attempt in order of time, in columns.
 
     >>> reports = Reports([Report(9.0, 4.0, 10, 5.0)])
-    >>> reports.add(Report(4.0, 1.0, 6, 3.0))
+    >>> reports.add(4.0, 1.0, 6, 3.0)
     >>> [report.end for report in reports]
     [4.0, 9.0]
     """
@@ -128,18 +128,24 @@ class Reports:
         self._steps = array("q")
         self._step_s = array("d")
         for report in reports:
-            self.add(report)
+            self.add(*report)
 
-    def add(self, report: Report) -> None:
-        """Put a report in its place."""
+    def add(self, end: float, begin: float, steps: int, step_s: float) -> None:
+        """Put a report in its place, by its fields."""
         ends = self._ends
-        place = len(ends)
+        if not ends or end > ends[-1]:
+            self._steps.append(steps)
+            ends.append(end)
+            self._begins.append(begin)
+            self._step_s.append(step_s)
+            return
+        place, report = len(ends), Report(end, begin, steps, step_s)
         while place and ends[place - 1] >= report.end and self._report(place - 1) > report:
             place -= 1
-        self._steps.insert(place, report.steps)
-        ends.insert(place, report.end)
-        self._begins.insert(place, report.begin)
-        self._step_s.insert(place, report.step_s)
+        self._steps.insert(place, steps)
+        ends.insert(place, end)
+        self._begins.insert(place, begin)
+        self._step_s.insert(place, step_s)
 
     def _report(self, place: int) -> tuple[float, float, int, float]:
         return self._ends[place], self._begins[place], self._steps[place], self._step_s[place]
@@ -263,7 +269,7 @@ class AsyncSaves:
         reports = self._reports.get(attempt)
         if reports is None:
             reports = self._reports[attempt] = Reports()
-        reports.add(Report(event.time, begin, times.count, step_s))
+        reports.add(event.time, begin, times.count, step_s)
         self._count += 1
         if self._count > REPORTS_KEPT:
             self._forget()
@@ -353,8 +359,11 @@ def _touched(reports: Sequence[Report], spans: Sequence[tuple[float, float]]) ->
     """
     reach = list(accumulate((end for _, end in spans), max))
     for report in reports:
-        length_s = max(report.end - report.begin, 1e-9)
         places = range(bisect_right(reach, report.begin), bisect_left(spans, (report.end,)))
+        if not places:
+            yield {}
+            continue
+        length_s = max(report.end - report.begin, 1e-9)
         shares = ((place, _overlap_s(report, spans[place]) / length_s) for place in places)
         yield {place: share for place, share in shares if share > BRUSH}
 

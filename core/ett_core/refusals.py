@@ -44,23 +44,20 @@ class Refusals:
     ([Refused(writer='w', seq=7, reason='OverflowError: too large')], [])
     """
 
-    __slots__ = ("_known", "_untold")
+    __slots__ = ("_untold", "known")
 
     def __init__(self) -> None:
-        self._known: frozenset[tuple[str, int]] = frozenset()
+        self.known: frozenset[tuple[str, int]] = frozenset()
+        """Writers and numbers of them."""
         self._untold: Sequence[Refused] = ()
 
     def note(self, event: AnyEvent, error: BaseException) -> None:
         """An event made a fold raise."""
         key = (event.writer, event.seq)
-        if key not in self._known and len(self._known) < REMEMBERED:
-            self._known |= {key}
+        if key not in self.known and len(self.known) < REMEMBERED:
+            self.known |= {key}
             reason = f"{type(error).__name__}: {error}"[:REASON_CHARACTERS]
             self._untold = [*self._untold, Refused(*key, reason)]
-
-    def __contains__(self, event: AnyEvent) -> bool:
-        """Whether an event was refused before."""
-        return bool(self._known) and (event.writer, event.seq) in self._known
 
     def take(self) -> list[Refused]:
         """Those that were not given before."""

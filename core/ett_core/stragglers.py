@@ -94,15 +94,6 @@ class Pace(NamedTuple):
     max_s: float = 0.0
     wait_s: float = 0.0
 
-    def plus(self, other: Pace) -> Pace:
-        """Both together."""
-        return Pace(
-            self.steps + other.steps,
-            self.step_s + other.step_s,
-            max(self.max_s, other.max_s),
-            self.wait_s + other.wait_s,
-        )
-
     @property
     def mean_step_s(self) -> float:
         """Mean step in seconds without the longest one, so that a single pause does not count.
@@ -179,7 +170,7 @@ class RankPaces:
         """Of each half window and rank the fields of its pace; packed, but for the `_open` ones."""
         self._open: list[WindowKey] = []
         """Those that are not packed, the one that was told last at the end."""
-        self._latest_key: tuple[int, float] | None = None
+        self._latest_attempt, self._latest_half = -1, 0.0
         self._latest: Half = {}
         """The half window of the latest report."""
         self._cells = 0
@@ -196,9 +187,9 @@ class RankPaces:
         if times is None or not times.count or rank < 0:
             return
         half = event.time // self._half_s
-        paces = (
-            self._latest if (event.attempt, half) == self._latest_key else self._paces(event.attempt, half)
-        )
+        paces: Half | None = self._latest
+        if half != self._latest_half or event.attempt != self._latest_attempt:
+            paces = self._paces(event.attempt, half)
         if paces is None:
             return
         known = paces.get(rank)
@@ -219,7 +210,7 @@ class RankPaces:
         key = (attempt, int(half))
         if key <= self._settled_through:
             return None
-        self._latest_key = (attempt, half)
+        self._latest_attempt, self._latest_half = attempt, half
         self._latest = self._half(key)
         self._halves[key] = self._latest
         if key in self._open:
@@ -303,9 +294,11 @@ class RankPaces:
     def _window(self, key: WindowKey) -> dict[int, Pace]:
         """The paces of a window: its two halves together."""
         attempt, half = key
-        paces = {rank: Pace(*pace) for rank, pace in self._half((attempt, half - 1)).items()}
-        for rank, pace in self._half(key).items():
-            paces[rank] = paces[rank].plus(Pace(*pace)) if rank in paces else Pace(*pace)
+        before, now = self._half((attempt, half - 1)), self._half(key)
+        paces = {rank: Pace(*pace) for rank, pace in before.items() if rank not in now}
+        for rank, pace in now.items():
+            known = before.get(rank)
+            paces[rank] = Pace(*pace) if known is None else _together(known, pace)
         return paces
 
     def _open_verdicts(self) -> Iterator[tuple[WindowKey, Verdict]]:
@@ -316,7 +309,7 @@ class RankPaces:
 
     def _settle(self) -> None:
         """Settle the older half of the windows; amounts stay while an open window needs them."""
-        self._latest_key = None
+        self._latest_attempt = -1
         keys = sorted(self._halves)
         through = keys[min(len(keys) // 2, len(keys) - HALVES_KEPT) - 1]
         for key, verdict in self._open_verdicts():
@@ -359,6 +352,12 @@ class RankPaces:
         self._slow_count -= half
         if not self._slow[key].windows:
             del self._slow[key]
+
+
+def _together(one: Sequence[Any], other: Sequence[Any]) -> Pace:
+    """The pace of two stretches, by the fields of each."""
+    longest = one[2] if one[2] > other[2] else other[2]  # noqa: FURB136 - half the time of `max`
+    return Pace(one[0] + other[0], one[1] + other[1], longest, one[3] + other[3])
 
 
 def _packed(half: Mapping[int, Sequence[Any]]) -> bytes:

@@ -134,10 +134,10 @@ class Lane:
     def add(self, at_ns: int, event: AnyEvent) -> None:
         """Put an event in its place and fold it if that is the end."""
         writer = self._note_presence(at_ns, event)
-        if self.stale or event in self._refusals:
+        rank, seq = event.rank, event.seq
+        if self.stale or (self._refusals.known and (writer, seq) in self._refusals.known):
             return
         self._touched = True
-        rank, seq = event.rank, event.seq
         if self._dropped_through is not None and (at_ns, rank, writer, seq) < self._dropped_through:
             self.stale = True
             return
