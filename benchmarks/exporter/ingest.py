@@ -1,12 +1,14 @@
 """How fast an exporter takes in events durably over HTTP, next to a plain handler, in one run; and restarts.
 
     python benchmarks/exporter/ingest.py [--events 256000] [--senders 16] [--rounds 5]
+    python benchmarks/exporter/ingest.py --postgresql 'postgresql://ett@/postgres?host=/run/postgresql'
     python benchmarks/exporter/ingest.py --restart [--jobs 1000] [--events 5000000]
 
 The rival is a Starlette handler on the same server (uvicorn, uvloop, httptools) that decodes each line
 and inserts it as a row into SQLite, under its writer and number, with the same durability: one commit a
-request. It accounts for nothing. Both are processes of their own and get the same gzip bodies of 1,000
-lines from the same senders; rounds alternate. Processor time is that of the server.
+request. It accounts for nothing. With a PostgreSQL server the exporter over it, too, takes part: in a
+new database for each round, which is dropped afterwards. All are processes of their own and get the same
+gzip bodies of 1,000 lines from the same senders; rounds alternate. Processor time is that of the server.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 from ett_core import events as ev
 from ett_exporter.service import Service
@@ -115,19 +118,19 @@ def running(command: Sequence[str]) -> Iterator[Server]:
         server.stop(signal.SIGKILL)
 
 
-def exporter(database: Path) -> list[str]:
+def exporter(database: str) -> list[str]:
     return [
         str(Path(sys.executable).with_name("ett")),
         "exporter",
         "--port",
         "0",
         "--database",
-        str(database),
+        database,
     ]
 
 
-def rival(database: Path) -> list[str]:
-    return [sys.executable, "-c", RIVAL, str(database)]
+def rival(database: str) -> list[str]:
+    return [sys.executable, "-c", RIVAL, database]
 
 
 def bodies_of(job_id: str, events: int) -> list[bytes]:
@@ -182,16 +185,36 @@ def round_of(command: Sequence[str], streams: Sequence[Sequence[bytes]]) -> Cost
         return Cost(time.perf_counter() - began_s, server.cpu_s() - cpu_s)
 
 
-def compare(events: int, senders: int, rounds: int) -> None:
+@contextmanager
+def new_database(server: str, name: str) -> Iterator[str]:
+    """The URL of a database that is there only now, on the server of a URL."""
+    import psycopg  # noqa: PLC0415 - only where there is a PostgreSQL
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]  # a name of ours
+        try:
+            where = urlsplit(server)
+            yield urlunsplit(where._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+
+
+def compare(events: int, senders: int, rounds: int, postgresql: str | None) -> None:
     own = events // senders
     plain = [bodies_of(f"job-{n}", own) for n in range(senders)]
     sent = sum(body.count(b"\n") for bodies in plain for body in bodies)
     streams = [[gzip.compress(body, 1) for body in bodies] for bodies in plain]
     costs: dict[str, list[Cost]] = {"a row a line, no accounting": [], "ett exporter": []}
+    over_postgresql = "ett exporter over PostgreSQL"
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         for number in range(rounds):
-            for name, command in zip(costs, (rival, exporter), strict=True):
-                costs[name].append(round_of(command(Path(place) / f"{number}{command.__name__}"), streams))
+            for name, command in zip(list(costs)[:2], (rival, exporter), strict=True):
+                costs[name].append(
+                    round_of(command(str(Path(place) / f"{number}{command.__name__}")), streams)
+                )
+            if postgresql:
+                with new_database(postgresql, f"ett_benchmark_{number}") as url:
+                    costs.setdefault(over_postgresql, []).append(round_of(exporter(url), streams))
     print(f"{sent:,} events in batches of {BATCH:,}, {senders} senders, {rounds} rounds in turns\n")
     print("| what | events a second, median (range) | events a second of the server's processor time |")
     print("|---|---|---|")
@@ -205,7 +228,7 @@ def compare(events: int, senders: int, rounds: int) -> None:
 def ready_after_s(database: Path) -> tuple[float, float]:
     """Seconds from the start of the process until it answers at all, and until every job is folded."""
     began_s = time.perf_counter()
-    with running(exporter(database)) as server:
+    with running(exporter(str(database))) as server:
         while server.get("/healthz") != 200:
             pass
         alive_s = time.perf_counter() - began_s
@@ -238,13 +261,14 @@ def main() -> None:
     parser.add_argument("--events", type=int)
     parser.add_argument("--senders", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--postgresql", help="URL of a server on which databases may be made")
     parser.add_argument("--restart", action="store_true")
     parser.add_argument("--jobs", type=int, default=1000)
     arguments = parser.parse_args()
     if arguments.restart:
         restart(arguments.jobs, arguments.events or 5_000_000)
     else:
-        compare(arguments.events or 256_000, arguments.senders, arguments.rounds)
+        compare(arguments.events or 256_000, arguments.senders, arguments.rounds, arguments.postgresql)
 
 
 if __name__ == "__main__":

@@ -257,7 +257,7 @@ def main() -> None:
     print(f"| what | samples | scrapes | a scrape, s, median (range) | {waits} |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
-        with running(exporter(Path(place) / "ours")) as server:
+        with running(exporter(str(Path(place) / "ours"))) as server:
             jobs = Jobs(arguments.jobs)
             fill(server.port, jobs)
             server.get("/metrics")

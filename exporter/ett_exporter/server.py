@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
@@ -30,8 +29,6 @@ from ett_exporter.watch import Watcher
 
 BACKLOG = 1024
 SHUTDOWN_S = 5
-SWITCH_S = 0.0002
-"""How long a thread that computes keeps others waiting; a request needs the interpreter several times."""
 
 
 class ServeError(RuntimeError):
@@ -51,7 +48,6 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         exposition = Exposition(service)
         server = _Server(_config(service, exposition, tokens), service)
         _stop_on_signals(server)
-        sys.setswitchinterval(SWITCH_S)
         with _ticking(exposition), _collecting():
             on_ready(url_of(listener))
             server.run(sockets=[listener])
