@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -22,6 +23,7 @@ from ett_grafana.rules import alerts
 
 DEPLOY = Path(__file__).parents[2] / "examples" / "deploy"
 GRAFANA = Path(__file__).parents[2] / "grafana"
+SCHEMAS_OF = "1.33"
 OPEN_PATHS = {endpoint.path for endpoint in ENDPOINTS if not endpoint.scope}
 
 
@@ -204,8 +206,12 @@ def test_alertmanager_takes_its_configuration_and_names_alerts_that_exist():
     assert named <= {alert.name for alert in alerts(Config())}
 
 
+MOST_EXPOSED = 20
+"""In tenths, as `systemd-analyze security` rates units from 0 to 10; more than 4 is `medium`."""
+
+
 def test_systemd_takes_the_unit(tmp_path):
-    """systemd-analyze finds nothing wrong, where there is one."""
+    """systemd-analyze understands every line, and finds that little is exposed; where there is one."""
     program = shutil.which("systemd-analyze")
     unit = (DEPLOY / "ettwatch-exporter.service").read_text()
     assert {"[Unit]", "[Service]", "[Install]"} <= set(unit.splitlines())
@@ -213,7 +219,31 @@ def test_systemd_takes_the_unit(tmp_path):
         return
     copy = tmp_path / "ettwatch-exporter.service"
     copy.write_text(unit.replace("/opt/ettwatch/bin/ett", "/bin/true"))
-    done = subprocess.run(
-        [program, "verify", "--man=no", str(copy)], capture_output=True, text=True, check=False
-    )
-    assert "Unknown" not in done.stderr
+    for words in (["verify", "--man=no"], ["security", "--offline=true", f"--threshold={MOST_EXPOSED}"]):
+        done = subprocess.run(
+            [program, *words, "--no-pager", str(copy)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_unit_reads_the_tokens_that_systemd_hands_on():
+    """Where the file of tokens lies, and where the exporter finds it."""
+    unit = (DEPLOY / "ettwatch-exporter.service").read_text()
+    name, _, source = re.search(r"^LoadCredential=(.*)$", unit, re.MULTILINE)[1].partition(":")
+    words = words_of_systemd()
+    assert words[words.index("--tokens") + 1] == f"${{CREDENTIALS_DIRECTORY}}/{name}"
+    assert f"--file {source}" in unit
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "Service"])
+def test_kubernetes_takes_its_objects(kind):
+    """The schemas of Kubernetes find nothing wrong, and no field that they do not know."""
+    kubernetes_validate.validate(kubernetes()[kind], SCHEMAS_OF, strict=True)
+
+
+def test_a_wrong_field_is_noticed_by_the_schemas():
+    """A misspelt field of a probe is refused: the check above means something."""
+    wrong = kubernetes()["StatefulSet"]
+    wrong["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["httpget"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, SCHEMAS_OF, strict=True)
