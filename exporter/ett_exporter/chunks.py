@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from ett_exporter.breath import breathe
 from ett_exporter.text import JobText, Sample
 
 CHUNK_JOBS = 128
@@ -138,6 +139,7 @@ class Chunks:
         """Join what changed; returns the families that have lines."""
         for chunk in self._chunks:
             chunk.refresh()
+            breathe()
         return {family for chunk in self._chunks for family in chunk.families}
 
     def texts(self, family: str) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ from importlib.metadata import version
 import msgspec
 
 from ett_core.metrics import FAMILIES
+from ett_exporter.breath import breathe
 from ett_exporter.chunks import gzip_piece, gzip_stream
 from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.negotiation import OPENMETRICS, content_type, wants_gzip
@@ -89,6 +90,7 @@ class Exposition:
         self._number, views = roster.since(self._number)
         for view in views:
             shown.put(view)
+            breathe()
         shown.fit()
 
     def _let_go(self) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from ett_exporter.breath import breathe
 from ett_exporter.ledger import Ledger
 from ett_exporter.live import JobView, LiveJob
 
@@ -101,6 +102,7 @@ class Roster:
                 turn.job.view_at_once(now)
             finally:
                 self._enter(turn)
+            breathe()
         if meets_all:
             with self._was_met:
                 self._was_met.wait_for(lambda: not self._meeting)
