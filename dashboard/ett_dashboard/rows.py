@@ -70,6 +70,18 @@ class FleetAnswer(msgspec.Struct, frozen=True):
     jobs: list[Job]
 
 
+class Group(msgspec.Struct, frozen=True):
+    """Jobs that share a label; `key` is its word, empty where they have none."""
+
+    key: str
+
+
+class Groups(msgspec.Struct, frozen=True):
+    """The groups of the answer of `GET /api/v1/fleet`."""
+
+    fleet: list[Group]
+
+
 class EvidenceRow(msgspec.Struct, frozen=True, kw_only=True):
     """One line or fact that may explain a failure."""
 

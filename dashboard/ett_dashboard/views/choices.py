@@ -12,9 +12,10 @@ from zoneinfo import available_timezones
 
 import streamlit as st
 
+from ett_dashboard.client import Question
 from ett_dashboard.job_fields import FILTERS
 from ett_dashboard.live import shared_reads
-from ett_dashboard.rows import Job
+from ett_dashboard.rows import Groups
 from ett_dashboard.settings import Settings
 from ett_dashboard.words import plain
 
@@ -89,12 +90,10 @@ def weight() -> str:
 
 def of_jobs() -> dict[str, str]:
     """The filters of jobs: label or "text" to what was chosen; those that choose nothing are left out."""
-    answer = shared_reads().jobs().value
-    jobs = answer.jobs if answer else []
     chosen = {}
     with st.container(horizontal=True, key="filters"):
         for name in FILTERS:
-            chosen[name] = any_of(name, name.capitalize(), _told(jobs, name))
+            chosen[name] = any_of(name, name.capitalize(), _told(name))
         chosen["text"] = words("text", "Text", "Part of a name")
     return {name: value for name, value in chosen.items() if value}
 
@@ -159,6 +158,8 @@ def _number(text: str) -> float | None:
     return value if 0 < value <= DEAREST else None
 
 
-def _told(jobs: Sequence[Job], name: str) -> list[str]:
-    words_of = (getattr(job, name) for job in jobs)
-    return [word for word in words_of if word]
+def _told(name: str) -> list[str]:
+    """The words that jobs of the latest week bear as one of their labels."""
+    parameters = (("window", "7d"), ("weight", "job"), ("group_by", name))
+    answer = shared_reads().ask(Question("/api/v1/fleet", Groups, parameters)).value
+    return [group.key for group in answer.fleet if group.key] if answer else []

@@ -17,7 +17,7 @@ from ett_dashboard.what_if.frames import priced
 from ett_dashboard.what_if.rows import WhatIf
 from ett_dashboard.what_if.words import WEIGHTS, answer_sentence, basis, points, quantity, ratio, title
 
-LEVERS_KEY, OTHERS, GONE = "levers", "choice levers", "choice classes"
+LEVERS_KEY = "levers"
 
 
 def show() -> None:
@@ -46,8 +46,9 @@ def _levers(window: str, chosen: Mapping[str, str]) -> list[str]:
     found = shared_reads().ask(questions.what_if(window, "accelerator", (), chosen)).value
     there = [row.key for row in found.alone if row.key.startswith(FAILURE_PREFIX)] if found else []
     classes = list(dict.fromkeys([*there, *(key for key in given if key.startswith(FAILURE_PREFIX))]))
-    st.session_state[OTHERS] = [key for key in given if key in LEVERS]
-    st.session_state[GONE] = [key for key in given if key in classes]
+    others, gone = (f"{what} {','.join(given)}" for what in ("levers", "classes"))
+    st.session_state[others] = [key for key in given if key in LEVERS]
+    st.session_state[gone] = [key for key in given if key in classes]
     left, right = st.columns([3, 2])
     with left:
         st.pills(
@@ -56,8 +57,8 @@ def _levers(window: str, chosen: Mapping[str, str]) -> list[str]:
             selection_mode="multi",
             format_func=title,
             wrap=True,
-            key=OTHERS,
-            on_change=_keep,
+            key=others,
+            on_change=lambda: _keep(others, gone),
         )
     with right:
         st.multiselect(
@@ -65,15 +66,15 @@ def _levers(window: str, chosen: Mapping[str, str]) -> list[str]:
             classes,
             format_func=lambda key: key.removeprefix(FAILURE_PREFIX),
             placeholder="Classes, the dearest first",
-            key=GONE,
-            on_change=_keep,
+            key=gone,
+            on_change=lambda: _keep(others, gone),
         )
     return [*(key for key in given if key in LEVERS), *(key for key in given if key in classes)]
 
 
-def _keep() -> None:
-    """Put the levers into the address."""
-    levers = [*st.session_state[OTHERS], *st.session_state[GONE]]
+def _keep(others: str, gone: str) -> None:
+    """Put the levers of two widgets into the address."""
+    levers = [*st.session_state[others], *st.session_state[gone]]
     if levers:
         st.query_params[LEVERS_KEY] = ",".join(levers)
     else:
