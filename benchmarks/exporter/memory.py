@@ -3,9 +3,10 @@
 Folds jobs of 8 ranks with 10 attempts, a week old, whose leader reports every 5 s (others once a
 minute) and which save every 5 minutes, as segments come: by minutes, the ranks in turn. Each is viewed
 every minute, as scrapes do. Prints the bytes of all objects that a job refers to, its view included, each
-once, and for one job those of each part of its state.
+once, and for one job those of each part of its state. With `--loaded N`, also what the resident set of
+the process grows by where N such jobs are restored from a snapshot and viewed, as after a restart.
 
-    python benchmarks/exporter/memory.py --days 7
+    python benchmarks/exporter/memory.py --days 7 [--loaded 1000]
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import argparse
 import gc
 import random
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from types import FunctionType, ModuleType
 
 from ett_core import events as ev
@@ -28,6 +31,8 @@ from ett_exporter.places import Kept, Place, Snapshot, Stored
 
 BEGIN = 1_764_000_000.0
 MINUTE_S = 60.0
+WARM_UP = 20
+"""Jobs that are restored before it counts."""
 REPORT_S = 5.0
 SAVE_S = 300.0
 RANKS = 8
@@ -195,12 +200,44 @@ def _same(kept: Kept) -> Kept:
     return kept
 
 
+class OnlySnapshot(NoPast):
+    """The past of a job of which nothing came after its snapshot."""
+
+    def __init__(self, kept: Snapshot | None) -> None:
+        self._kept = kept
+
+    def snapshot(self) -> Snapshot | None:
+        """It."""
+        return self._kept
+
+
+def loaded_kb(job: LiveJob, jobs: int, archive: FileArchive) -> float:
+    """Growth of the resident set, in kB a job."""
+    assert job.known_view is not None  # noqa: S101 - it was viewed
+    past, now = OnlySnapshot(job.snapshot()), job.known_view.account.as_of
+    held: list[LiveJob] = []
+    for number in range(-WARM_UP, jobs):
+        if number == 0:
+            gc.collect()
+            before = resident_bytes()
+        held.append(LiveJob(job.job_id, 0.0, past, archive))
+        held[-1].view(now)
+    gc.collect()
+    return (resident_bytes() - before) / jobs / 1e3
+
+
+def resident_bytes() -> int:
+    """What the process holds in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--days", type=float, default=7.0)
     parser.add_argument("--attempts", type=int, default=10)
+    parser.add_argument("--loaded", type=int, default=0, help="also restore so many of the last job")
     parser.add_argument("--parts", action="store_true", help="also print the parts of one job")
     chosen = parser.parse_args()
     print("| attempts | days | events | memory, kB | on disk, kB | an event, us | a view, us |")
@@ -212,6 +249,8 @@ def main() -> None:
         a_job = f"{in_memory / 1e3:.1f} | {archive.bytes_used / 1e3:.1f}"
         times = f"{events.each_us:.1f} | {views.each_us:.0f}"
         print(f"| {chosen.attempts} | {chosen.days:g} | {events.times:,} | {a_job} | {times} |", flush=True)
+    if chosen.loaded:
+        print(f"{chosen.loaded} jobs from a snapshot: {loaded_kb(job, chosen.loaded, archive):.0f} kB a job")
     if chosen.parts:
         for name, size in parts_of(job).items():
             print(f"    {name:<28} {size / 1e3:9.1f} kB")
