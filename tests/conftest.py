@@ -15,7 +15,14 @@ import sysconfig
 from collections.abc import Generator
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes is measured in benchmarks, never by a test: machines are shared.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 REQUIRED = os.environ.get("ETT_REQUIRE_SERVICES") == "1"
 PROGRAMS = (
