@@ -20,6 +20,8 @@ from ett_dashboard.words import duration, percent, plain
 
 Figure = dict[str, Any]
 LANE_HEIGHT = 0.78
+TEXT_ROOM = 1.5
+"""How much longer than the longest bar its axis is, for the words behind it."""
 _TIGHT = {"l": 4, "r": 8, "t": 6, "b": 4}
 
 
@@ -51,59 +53,53 @@ def donut(shares: Sequence[Share], ett: float | None, said: Callable[[float], st
 
 def pareto(shares: Sequence[Share], said: Callable[[float], str] = duration) -> Figure:
     """The largest losses, one bar a component, largest on top; `said` puts an amount of time into words."""
-    trace = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [share.component for share in shares],
-        "x": [share.seconds for share in shares],
-        "marker": {"color": [GROUP_COLOURS[share.group] for share in shares]},
-        "text": [f"{said(share.seconds)} · {percent(share.percent)}" for share in shares],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "hovertext": [_hover(share, said) for share in shares],
-        "hoverinfo": "text",
-    }
-    room = max((share.seconds for share in shares), default=1.0) * 1.38
-    layout = {
-        "height": 26 * max(len(shares), 3) + 14,
-        "margin": _TIGHT,
-        "bargap": 0.34,
-        "xaxis": {"visible": False, "range": [0, room], "fixedrange": True},
-        "yaxis": {
-            "autorange": "reversed",
-            "automargin": True,
-            "fixedrange": True,
-            "ticks": "",
-            "showgrid": False,
-        },
-        "dragmode": False,
-    }
-    return {"data": [trace], "layout": layout}
+    return bars(
+        [share.component for share in shares],
+        [share.seconds for share in shares],
+        texts=[f"{said(share.seconds)} · {percent(share.percent)}" for share in shares],
+        hovers=[_hover(share, said) for share in shares],
+        hues=[GROUP_COLOURS[share.group] for share in shares],
+    )
 
 
 def states(counts: Sequence[tuple[str, int]]) -> Figure:
     """Jobs by state, one bar a state."""
+    names = [state.replace("_", " ") for state, _ in counts]
+    texts = [f"{count:,}" for _, count in counts]
+    hues = [GROUP_COLOURS[state_group(state)] for state, _ in counts]
+    hovers = [f"{text} {name}" for name, text in zip(names, texts, strict=True)]
+    return bars(names, [float(count) for _, count in counts], texts=texts, hovers=hovers, hues=hues)
+
+
+def bars(
+    names: Sequence[str],
+    values: Sequence[float],
+    *,
+    texts: Sequence[str],
+    hovers: Sequence[str],
+    hues: Sequence[str],
+) -> Figure:
+    """Bars from left to right, the first on top, each with its words behind it."""
     trace = {
         "type": "bar",
         "orientation": "h",
-        "y": [state.replace("_", " ") for state, _ in counts],
-        "x": [count for _, count in counts],
-        "marker": {"color": [GROUP_COLOURS[state_group(state)] for state, _ in counts]},
-        "text": [f"{count:,}" for _, count in counts],
+        "y": [*names],
+        "x": [*values],
+        "marker": {"color": [*hues]},
+        "text": [*texts],
         "textposition": "outside",
         "cliponaxis": False,
-        "hoverinfo": "skip",
+        "hovertext": [*hovers],
+        "hoverinfo": "text",
     }
+    room = (max(values, default=0.0) or 1.0) * TEXT_ROOM
     layout = {
-        "height": 26 * max(len(counts), 3) + 14,
+        "height": 26 * max(len(names), 3) + 14,
         "margin": _TIGHT,
         "bargap": 0.34,
-        "xaxis": {
-            "visible": False,
-            "range": [0, max((count for _, count in counts), default=1) * 1.2],
-            "fixedrange": True,
-        },
+        "xaxis": {"visible": False, "range": [0, room], "fixedrange": True},
         "yaxis": {
+            "type": "category",
             "autorange": "reversed",
             "automargin": True,
             "fixedrange": True,

@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 import msgspec
 import pandas as pd
 
-from ett_core.accounting.account import AttemptAccount, ett_percent
+from ett_core.accounting.account import AttemptAccount
 from ett_core.components import COMPONENTS, TRAINING, area_of, group_of, meaning_of
 from ett_dashboard.rows import CacheRow, CheckpointRow, Job, StretchRow
 from ett_dashboard.words import plain, severity, tenths
@@ -67,21 +67,6 @@ def partition_frame(components: Mapping[str, float]) -> pd.DataFrame:
         for share in partition(components)
     ]
     return pd.DataFrame(rows, columns=["component", "group", "area", "seconds", "percent", "meaning"])
-
-
-def fleet_components(jobs: Iterable[Job]) -> dict[str, float]:
-    """Seconds by component over all jobs of which anything was observed."""
-    totals = dict.fromkeys(COMPONENTS, 0.0)
-    for job in jobs:
-        if job.ett_percent is not None:
-            for component, amount in job.components.items():
-                totals[component] = totals.get(component, 0.0) + amount
-    return {component: amount for component, amount in totals.items() if amount}
-
-
-def fleet_percent(jobs: Iterable[Job]) -> float | None:
-    """ETT% over jobs: each second of each job's wall time weighs the same."""
-    return ett_percent(fleet_components(jobs))
 
 
 def losses(components: Mapping[str, float], most: int = 8) -> list[Share]:

@@ -11,7 +11,7 @@ from html import escape
 
 from ett_core.colours import component_colour, state_group
 from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
-from ett_dashboard.addresses import to_csv, to_job, to_page
+from ett_dashboard.addresses import changed, to_csv, to_job, to_page
 from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
 from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence
@@ -143,6 +143,14 @@ def board_link(url: str) -> str:
         f'<nav class="ett-nav" aria-label="Grafana"><a href="{escape(url)}" target="_blank" rel="noopener"'
         f' title="{title}">Board ↗</a></nav>'
     )
+
+
+def under_table(shown: int, total: int, more: bool, asked: Mapping[str, str]) -> str:  # noqa: FBT001 - as told
+    """How much of the jobs is shown, the way to more of them, and to all of them as a file."""
+    count = f"{shown:,} of {total:,} jobs shown. " if shown < total else ""
+    way = link(changed("", asked, rows="more"), "Show more") + " · " if count and more else ""
+    href = escape(to_csv("jobs", **asked))
+    return f'<p class="ett-take">{count}{way}<a href="{href}" download>Download as CSV</a></p>'
 
 
 def csv_link(name: str, label: str = "Download as CSV", **asked: str) -> str:

@@ -40,7 +40,7 @@ def test_the_state_of_a_job_changes_on_fleet_without_a_reload(app, exporter, pag
     loop = story.start(5, 0)
     story.train(loop, 560, 0)
     post(exporter, story)
-    page.goto(app)
+    page.goto(f"{app}/?rows=more")
     page.evaluate("window.sameVisit = true")
     row = row_of(page, "Changing states")
 
@@ -121,7 +121,7 @@ def test_words_of_a_job_are_never_interpreted(app, exporter, page):
     story.train(story.start(5, 0), 250, 0)
     story.fail(260, 0, text=HOSTILE)
     post(exporter, story)
-    for address in (app, at(app, "hostile/job")):
+    for address in (f"{app}/?rows=more", at(app, "hostile/job")):
         page.goto(address)
         expect(page.get_by_text("<script>window.broken=1</script>").first).to_be_attached()
         assert page.evaluate("window.broken") is None
@@ -134,7 +134,7 @@ def test_words_of_a_job_are_never_interpreted(app, exporter, page):
 def test_a_row_of_fleet_opens_its_job(app, exporter, page):
     """Choosing a row leads to the page of that job, with an address that can be passed on."""
     post(exporter, recovered("row/opened", time.time() - 700, 690, job_name="Opened by a click"))
-    page.goto(app)
+    page.goto(f"{app}/?rows=more")
     page.evaluate("window.sameVisit = true")
     row_of(page, "Opened by a click").get_by_role("cell").nth(3).click()
     page.wait_for_url("**/job?id=row*opened")
@@ -174,7 +174,7 @@ def test_an_exporter_that_is_gone_leaves_the_last_figures_greyed(page, tmp_path)
         exporting(tmp_path) as (exporter, process),
         running("dashboard", "--exporter", exporter, "--refresh-s", "1") as (app, _),
     ):
-        page.goto(app)
+        page.goto(f"{app}/?rows=more")
         expect(page.locator(".ett-empty pre")).to_contain_text(f"export ETT_EXPORTER_URL={exporter}")
         post(exporter, recovered("kept", time.time() - 700, 690, job_name="Kept in sight"))
         expect(row_of(page, "Kept in sight")).to_be_visible()

@@ -18,12 +18,12 @@ def test_choices_go_into_the_address_along_to_other_pages_and_back(app, exporter
     """A filter stands in the address, survives a reload and goes along; the back button undoes it."""
     post(exporter, recovered("frame/kept", time.time() - 700, 690, job_name="Kept", team="Frame team"))
     post(exporter, recovered("frame/left", time.time() - 700, 690, job_name="Left out", team="Other team"))
-    page.goto(app)
+    page.goto(f"{app}/?rows=more")
     jobs = page.get_by_role("table", name="Jobs")
     expect(jobs).to_contain_text("Left out")
     page.get_by_role("combobox", name="Team").click()
     page.get_by_role("option", name="Frame team").click()
-    page.wait_for_url("**/?team=Frame+team")
+    page.wait_for_url("**/?*team=Frame+team")
     expect(jobs).not_to_contain_text("Left out")
     page.reload()
     expect(jobs).to_contain_text("Kept")
@@ -31,6 +31,7 @@ def test_choices_go_into_the_address_along_to_other_pages_and_back(app, exporter
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Job").click()
     page.wait_for_url("**/job?team=Frame+team")
     page.go_back()
+    expect(jobs).to_contain_text("Kept")
     page.go_back()
     expect(jobs).to_contain_text("Left out")
     assert "team" not in page.url
@@ -51,10 +52,10 @@ def test_each_page_leads_to_its_board(app, page):
 def test_the_head_of_a_column_sorts_and_the_way_back_restores(app, exporter, page):
     """The order of the table is a link."""
     post(exporter, recovered("frame/sorted", time.time() - 700, 690))
-    page.goto(app)
+    page.goto(f"{app}/?rows=more")
     head = page.get_by_role("columnheader", name=re.compile("Wall time"))
     head.get_by_role("link").click()
-    page.wait_for_url("**/?sort=-wall_s")
+    page.wait_for_url("**/?*sort=-wall_s")
     expect(head).to_have_attribute("aria-sort", "descending")
     head.get_by_role("link").click()
     expect(head).to_have_attribute("aria-sort", "ascending")
@@ -63,13 +64,13 @@ def test_the_head_of_a_column_sorts_and_the_way_back_restores(app, exporter, pag
 def test_pause_holds_the_figures_still(app, exporter, page):
     """What another page shows already does not show until the switch is off again."""
     post(exporter, recovered("frame/there", time.time() - 700, 690, job_name="There before"))
-    page.goto(app)
+    page.goto(f"{app}/?rows=more")
     jobs, aside = page.get_by_role("table", name="Jobs"), page.locator(".ett-aside")
     expect(jobs).to_contain_text("There before")
     page.get_by_text("Pause", exact=True).click()
     expect(aside).to_contain_text("paused")
     other = page.context.new_page()
-    other.goto(app)
+    other.goto(f"{app}/?rows=more")
     there = other.get_by_role("table", name="Jobs")
     expect(there).to_contain_text("There before")
     held = aside.inner_text()  # a refresh that was under way is through by now
@@ -79,6 +80,23 @@ def test_pause_holds_the_figures_still(app, exporter, page):
     expect(jobs).not_to_contain_text("Paused meanwhile")
     page.get_by_text("Pause", exact=True).click()
     expect(jobs).to_contain_text("Paused meanwhile")
+
+
+def test_the_window_and_the_weight_are_chosen_by_buttons_that_say_what_they_mean(app, exporter, page):
+    """The figures and the sentence follow; a price turns time into money."""
+    post(exporter, recovered("frame/weighed", time.time() - 700, 690, team="Weighed"))
+    page.goto(f"{app}/?team=Weighed")
+    said = page.locator(".st-key-said")
+    expect(said).to_contain_text(re.compile(r"accelerator-hours within the last 24 hours"))
+    page.get_by_role("radio", name="7 days").click()
+    page.wait_for_url("**/?team=Weighed&window=7d")
+    expect(said).to_contain_text("within the last 7 days")
+    page.get_by_role("radio", name="Jobs").click()
+    expect(said).to_contain_text("Every second of every job weighs the same")
+    page.get_by_role("radio", name="Cost").click()
+    expect(said).to_contain_text("no prices of accelerators are set")
+    page.goto(f"{app}/?team=Weighed&weight=cost&price=100")
+    expect(said).to_contain_text(re.compile(r"1 job spent \d"))
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES])
@@ -99,7 +117,7 @@ def test_every_page_is_reached_from_the_bar_and_by_its_address(app, exporter, pa
 def test_times_are_in_the_zone_that_the_viewer_chose(app, exporter, page):
     """The zone of the address goes before that of the browser."""
     post(exporter, recovered("frame/zone", time.time() - 700, 690))
-    page.goto(app)
+    page.goto(f"{app}/?rows=more")
     expect(page.locator(".ett-aside")).to_contain_text(re.compile("CES?T"))
     page.goto(f"{app}/?zone=Asia%2FTokyo")
     expect(page.locator(".ett-aside")).to_contain_text("JST")

@@ -55,17 +55,6 @@ def test_the_partition_to_take_away_holds_exact_seconds():
     assert list(frames.partition_frame({}).columns) == list(table.columns)
 
 
-def test_the_fleet_share_weighs_seconds_and_leaves_out_what_nobody_observed():
-    rows = [
-        job("a", training=90.0, data_wait=10.0),
-        job("b", training=0.0, stalled=100.0),
-        job("c", unobserved=800.0),
-    ]
-    assert frames.fleet_percent(rows) == pytest.approx(45.0)
-    assert frames.fleet_percent([job("c", unobserved=800.0)]) is None
-    assert frames.fleet_components(rows) == {"training": 90.0, "data_wait": 10.0, "stalled": 100.0}
-
-
 def test_losses_are_largest_first_without_training():
     assert [s.component for s in frames.losses(COMPONENT_SECONDS, most=2)] == ["start.compile", "data_wait"]
 

@@ -35,6 +35,7 @@ def one_of(
     now = st.query_params.get(name, default)
     now = now if now in options else default or next(iter(options))
     key = _key(name)
+    drawn = st.query_params.get(name, "")
     st.session_state[key] = now
     st.segmented_control(
         title,
@@ -43,7 +44,7 @@ def one_of(
         key=key,
         required=True,
         help=meaning,
-        on_change=lambda: _write(name, default),
+        on_change=lambda: _write(name, default, drawn),
     )
     return now
 
@@ -52,6 +53,7 @@ def any_of(name: str, title: str, options: Sequence[str]) -> str:
     """A choice among many words that come from jobs; empty where all are meant."""
     now = st.query_params.get(name, "")
     key = _key(name)
+    drawn = st.query_params.get(name, "")
     st.session_state[key] = now or None
     shown = sorted({*options, now} - {""})
     st.selectbox(
@@ -62,7 +64,7 @@ def any_of(name: str, title: str, options: Sequence[str]) -> str:
         placeholder=f"Any {title.lower()}",
         index=None,
         label_visibility="collapsed",
-        on_change=lambda: _write(name, ""),
+        on_change=lambda: _write(name, "", drawn),
     )
     return now
 
@@ -71,9 +73,14 @@ def words(name: str, title: str, hint: str) -> str:
     """Free words."""
     now = st.query_params.get(name, "")
     key = _key(name)
+    drawn = st.query_params.get(name, "")
     st.session_state[key] = now
     st.text_input(
-        title, key=key, placeholder=hint, label_visibility="collapsed", on_change=lambda: _write(name, "")
+        title,
+        key=key,
+        placeholder=hint,
+        label_visibility="collapsed",
+        on_change=lambda: _write(name, "", drawn),
     )
     return now
 
@@ -106,6 +113,7 @@ def settings() -> None:
     told = f"{own:g}, as the app was told" if own else "none, unless the exporter knows one"
     now = _number(st.query_params.get("price", ""))
     key = _key("price")
+    drawn = st.query_params.get("price", "")
     st.session_state[key] = now
     st.number_input(
         "Price of an accelerator-hour",
@@ -115,7 +123,7 @@ def settings() -> None:
         placeholder=told,
         key=key,
         help="Turns accelerator-hours into money on every page. Empty: the price of the app or the exporter.",
-        on_change=lambda: _write("price", ""),
+        on_change=lambda: _write("price", "", drawn),
     )
 
 
@@ -127,17 +135,20 @@ def price_per_hour() -> float | None:
 def _from_list(name: str, title: str, options: Mapping[str, str]) -> None:
     now = st.query_params.get(name, "")
     key = _key(name)
+    drawn = st.query_params.get(name, "")
     st.session_state[key] = now if now in options else ""
     st.selectbox(
         title,
         list(options),
         format_func=lambda option: options[option],
         key=key,
-        on_change=lambda: _write(name, ""),
+        on_change=lambda: _write(name, "", drawn),
     )
 
 
-def _write(name: str, default: str) -> None:
+def _write(name: str, default: str, drawn: str) -> None:
+    if st.query_params.get(name, "") != drawn:
+        return  # the viewer went on to another address, and the browser still tells what was chosen before
     value = st.session_state[_key(name)]
     text = f"{value:g}" if isinstance(value, float) else str(value or "")
     if text in ("", default):

@@ -2,122 +2,157 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from ett_dashboard import figures, frames, job_fields, listing, markup, words
-from ett_dashboard.addresses import changed
+from ett_dashboard.addresses import changed, to_failures
 from ett_dashboard.chart import chart
-from ett_dashboard.live import shared_reads
+from ett_dashboard.failures import questions as failure_questions
+from ett_dashboard.fleet import figures as fleet_figures
+from ett_dashboard.fleet import questions
+from ett_dashboard.fleet import words as fleet_words
+from ett_dashboard.fleet.tiles import fleet_tiles
+from ett_dashboard.live import Reading, shared_reads
+from ett_dashboard.report.rows import FleetWindow
 from ett_dashboard.rows import FleetAnswer, Job
 from ett_dashboard.settings import Settings
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, frame
 
-MOST_ROWS = 100
+FEW_ROWS, MOST_ROWS = 15, 200
 MOST_ALARMS = 3
-ETT_MEANING = (
-    "Share of the wall time of all jobs listed, queueing included, that was spent training with an effect "
-    "that survives. Every second of every job weighs the same."
-)
 
 
 def show() -> None:
-    """Draw the page."""
+    """Draw the page: the jobs in one live area, where their time went in another."""
     choices.of_jobs()
+    with st.container(horizontal=True, key="weighing"):
+        window, weight = choices.window(), choices.weight()
+    weighing = questions.weighing(weight, choices.price_per_hour())
     asked = st.query_params.to_dict()
-    frame.live(lambda: _draw(asked))
+    frame.live(lambda: _jobs(asked, window, weighing))
+    frame.live(lambda: _time(asked, window, weighing))
 
 
-def _draw(asked: Mapping[str, str]) -> None:
+def _jobs(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
     reading = shared_reads().jobs()
     answer = reading.value
     st.html(markup.page_head("Fleet", frame.as_of(answer.as_of) if answer else ""))
     frame.signs_of_age(reading)
     with st.container(key="live"):
         if answer is not None and answer.jobs:
-            _fleet(answer, asked)
+            _listed(answer, asked, window, weighing)
         elif answer is not None:
             st.html(_no_jobs(Settings.from_environment().exporter_url))
 
 
-def _fleet(answer: FleetAnswer, asked: Mapping[str, str]) -> None:
+def _listed(answer: FleetAnswer, asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
     jobs = job_fields.most_hurt_first(job_fields.matching(answer.jobs, asked))
     if not jobs:
         st.html(markup.empty("No job is like that", ["Choose fewer words above, or empty the filters."]))
         return
     troubled = [row for row in jobs if words.in_trouble(row)]
     with st.container(key="alarms"):
-        _alarms(troubled, answer.as_of)
-    st.html(markup.tiles(_tiles(jobs, len(troubled)), lead=True))
-    lost, by_state = st.columns([2, 1], gap="large")
-    with lost:
-        st.html(
-            markup.section(
-                "Where the time goes that is no training", "share of the wall time of all jobs", legend=True
-            )
-        )
-        _pareto(frames.losses(frames.fleet_components(jobs)))
-    with by_state:
-        st.html(markup.section("Jobs by state"))
-        chart(figures.states(frames.states(jobs)), title="Jobs by state", key="states")
-    st.html(
-        markup.section(words.many(len(jobs), "job"), "what hurts most comes first; choose one to open it")
-    )
+        if troubled:
+            st.html(markup.attention(troubled[:MOST_ALARMS], answer.as_of))
+    readings = {name: _window(name, asked, weighing) for name in questions.WINDOWS_S}
+    ratios = {
+        name: reading.value.all.effective_ratio if reading.value else None
+        for name, reading in readings.items()
+    }
+    st.html(markup.tiles(fleet_tiles(jobs, ratios, window, weighing.name), lead=True))
+    _said(readings[window], window, weighing)
     _table(jobs, answer.as_of, asked)
 
 
-def _alarms(troubled: Sequence[Job], now: float) -> None:
-    if troubled:
-        st.html(markup.attention(troubled[:MOST_ALARMS], now))
-
-
-def _tiles(jobs: Sequence[Job], troubled: int) -> list[tuple[str, str, str]]:
-    running = [row for row in jobs if not row.finished]
-    wall_s = sum(row.wall_s for row in jobs)
-    unsaved_s = sum(row.unsaved_exposure_s or 0.0 for row in running)
-    return [
-        (
-            "Effective training time",
-            words.percent(frames.fleet_percent(jobs)),
-            ETT_MEANING,
-        ),
-        ("Running", words.whole(len(running)), "Jobs that are not over."),
-        (
-            "In trouble",
-            words.whole(troubled),
-            "Running jobs that are lost, stalled, recovering or unobserved.",
-        ),
-        ("Failures", words.whole(sum(row.failures for row in jobs)), "Attempts of these jobs that failed."),
-        (
-            "Unsaved now",
-            words.duration(unsaved_s),
-            "Training that would be lost if all running jobs died now.",
-        ),
-        ("Wall time", words.duration(wall_s), "From allocation to the end, or to now, of all jobs together."),
-    ]
-
-
-def _pareto(losses: Sequence[frames.Share]) -> None:
-    if losses:
-        chart(figures.pareto(losses), title="Largest losses by component", key="losses")
-    else:
-        st.html(markup.quiet("No time is lost so far."))
+def _said(reading: Reading[FleetWindow], window: str, weighing: questions.Weighing) -> None:
+    with st.container(key="said"):
+        if reading.value is not None:
+            summary = fleet_words.summary(reading.value.all, window, weighing.name, weighing.factor)
+            st.html(markup.said(summary) + markup.quiet(fleet_words.OF[weighing.name]))
+        elif reading.error is not None:
+            st.html(markup.quiet(f"Not weighed: {words.plain(reading.error, 200)}. Settings take a price."))
 
 
 def _table(jobs: Sequence[Job], now: float, asked: Mapping[str, str]) -> None:
     fields, order = job_fields.fields(now), asked.get("sort", "")
-    shown = listing.ordered(fields, jobs, order)[:MOST_ROWS]
+    most = MOST_ROWS if asked.get("rows") == "more" else FEW_ROWS
+    shown = listing.ordered(fields, jobs, order)[:most]
+    note = "what hurts most comes first; choose one to open it"
+    st.html(markup.section(words.many(len(jobs), "job"), "" if order else note))
     table(
         listing.columns(fields, order, lambda by: changed("", asked, sort=by)),
         listing.rows(fields, shown, lambda job: job.job_id),
         caption="Jobs",
         key="jobs",
     )
-    if len(jobs) > len(shown):
-        st.html(markup.quiet(f"The first {len(shown):,} of {len(jobs):,} jobs."))
-    st.html(markup.csv_link("jobs", **asked))
+    st.html(markup.under_table(len(shown), len(jobs), most < MOST_ROWS, asked))
+
+
+def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
+    answer = shared_reads().jobs().value
+    jobs = job_fields.matching(answer.jobs, asked) if answer else []
+    with st.container(key="live_time"):
+        if not jobs:
+            return
+        found = _window(window, asked, weighing).value
+        if found is not None:
+            _losses(found, asked, window, weighing)
+        over, by_state = st.columns([2, 1], gap="large")
+        with by_state:
+            st.html(markup.section("Jobs by state", "now"))
+            chart(figures.states(frames.states(jobs)), title="Jobs by state", key="states")
+        with over:
+            _over_time(asked, window, weighing)
+
+
+def _losses(found: FleetWindow, asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
+    within = fleet_words.WITHIN[window]
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.html(
+            markup.section(
+                "Where the time goes that is no training",
+                f"{fleet_words.UNITS[weighing.name]}, {within}",
+                legend=True,
+            )
+        )
+        lost = frames.losses(found.all.components)
+        if lost:
+            drawn = figures.pareto(
+                lost, lambda value: fleet_words.short(value * weighing.factor, weighing.name)
+            )
+            chart(drawn, title="Largest losses by component", key="losses")
+        else:
+            st.html(markup.quiet("No time is lost so far."))
+    with right:
+        st.html(markup.section("Lost to failures, by class", f"accelerator-hours, {within}"))
+        failures = shared_reads().ask(failure_questions.failures(window, "lost", asked)).value
+        if failures is not None and failures.groups:
+            drawn = fleet_figures.classes(failures.groups, choices.price_per_hour())
+            chart(drawn, title="Classes of failures by what they lost", key="classes")
+            way = markup.link(to_failures({**asked, "window": window}), "All failures and their evidence")
+            st.html(f'<p class="ett-take">{way}</p>')
+        else:
+            st.html(markup.quiet(f"Nothing failed within {within}."))
+
+
+def _over_time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
+    st.html(markup.section("Over time", "shares of all time; together 100 %", legend=True))
+    asking = questions.over_time(window, weighing, asked, time.time())
+    parts = [answer for one in asking if (answer := shared_reads().ask(one).value) is not None]
+    if any(part.all.total for part in parts):
+        drawn = fleet_figures.over_time(parts, frame.zone())
+        chart(drawn, title="Shares of time by group", key="over_time", revision=window, zoom=True)
+    else:
+        st.html(markup.quiet("No time is known within this window."))
+
+
+def _window(name: str, asked: Mapping[str, str], weighing: questions.Weighing) -> Reading[FleetWindow]:
+    return shared_reads().ask(questions.window(name, weighing, asked))
 
 
 def _no_jobs(exporter_url: str) -> str:

@@ -16,7 +16,7 @@ from ett_dashboard.markup import unreachable
 from ett_dashboard.settings import Settings
 
 PAUSED = "paused"
-OLD = "<style>.st-key-live {opacity: 0.45; filter: grayscale(0.85);}</style>"
+OLD = "<style>[class*=st-key-live] {opacity: 0.45; filter: grayscale(0.85);}</style>"
 
 
 def live(draw: Callable[[], None]) -> None:

@@ -1,0 +1,74 @@
+"""The Fleet page's questions, words and figures."""
+
+from __future__ import annotations
+
+from datetime import timezone
+
+import pytest
+
+from ett_dashboard.failures.rows import FailureGroup
+from ett_dashboard.fleet import figures, questions, words
+from ett_dashboard.fleet.tiles import fleet_tiles
+from ett_dashboard.report.rows import FleetTime, FleetWindow
+
+
+def spent(**components: float) -> FleetTime:
+    total = sum(components.values())
+    ratio = components.get("training", 0.0) / total if total else None
+    return FleetTime(
+        key="",
+        jobs=3,
+        total=total,
+        components=components,
+        effective_ratio=ratio,
+    )
+
+
+def part(begin: float, end: float, **components: float) -> FleetWindow:
+    return FleetWindow(as_of=end, begin=begin, end=end, all=spent(**components))
+
+
+def test_parts_that_are_over_are_asked_for_by_the_same_question_until_the_next_begins():
+    weight = questions.weighing("accelerator", None)
+    first = questions.over_time("24h", weight, {"team": "a"}, now=7_200_010.0)
+    later = questions.over_time("24h", weight, {"team": "a"}, now=7_203_000.0)
+    assert first == later
+    assert [dict(one.parameters)["begin"] for one in first[-2:]] == ["7192800", "7200000"]
+    assert "end" not in dict(first[-1].parameters)
+    assert questions.over_time("24h", weight, {}, now=7_207_201.0)[:-1] != first[:-1]
+
+
+def test_a_price_said_here_goes_before_those_of_the_exporter():
+    assert questions.weighing("cost", 3.6) == questions.Weighing("cost", "accelerator", 0.001)
+    assert questions.weighing("cost", None) == questions.Weighing("cost", "cost")
+    assert questions.weighing("job", 3.6) == questions.Weighing("job", "job")
+
+
+def test_the_sentence_names_the_largest_loss_in_what_is_weighed():
+    said = words.summary(spent(training=7200.0, publish=3600.0, stalled=1800.0), "24h", "accelerator", 1.0)
+    assert said.how == (
+        "3 jobs spent 3.5 accelerator-hours within the last 24 hours; 57.1 % of it was training whose effect "
+        "survives, 14.3 % was lost to failures"
+    )
+    assert said.do == "The largest loss is publish: 1.0 accelerator-hours."
+    assert words.summary(spent(), "1h", "job", 1.0).how == "no job spent any time within the last hour"
+
+
+def test_shares_over_time_add_up_to_a_hundred_and_empty_parts_are_left_out():
+    parts = [part(0, 60, training=3.0, stalled=1.0), part(60, 120), part(120, 180, unobserved=2.0)]
+    drawn = figures.over_time(parts, timezone.utc)["data"]
+    assert [sum(values) for values in zip(*(trace["y"] for trace in drawn), strict=True)] == [100.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("price", "said"), [(None, "2.0 h · 1 failure"), (3.0, "2.0 h · cost 6.0 · 1 failure")]
+)
+def test_classes_say_their_cost_where_there_is_a_price(price, said):
+    group = FailureGroup(key="<b>x", count=1, jobs=1, lost_accelerator_s=7200.0)
+    (trace,) = figures.classes([group], price)["data"]
+    assert (trace["text"], trace["y"]) == ([said], ["&lt;b&gt;x"])
+
+
+def test_the_window_that_was_chosen_comes_first():
+    labels = [label for label, _, _ in fleet_tiles([], {"7d": 0.5}, "7d", "job")]
+    assert labels[:3] == ["ETT, 7 d", "ETT, 1 h", "ETT, 24 h"]
