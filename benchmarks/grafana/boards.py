@@ -1,6 +1,6 @@
 """How many series the queries of the boards touch in a fleet, beside queries of the same meaning over jobs.
 
-    python benchmarks/grafana/run.py [JOBS]
+    python benchmarks/grafana/boards.py [JOBS]
 
 The series of one real job, as the exporter shows them, are written JOBS times (with other names, models and
 teams) into a VictoriaMetrics, the recorded series are computed from them by their rules, and every
@@ -10,6 +10,7 @@ selector of every query of a board is counted and every query timed. Prints a ta
 from __future__ import annotations
 
 import json
+import math
 import re
 import statistics
 import sys
@@ -25,7 +26,7 @@ sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 from board_queries import filled, queries_of  # noqa: E402
 from board_stories import Ended  # noqa: E402
-from board_stories import running as running_jobs
+from board_stories import running as running_jobs  # noqa: E402
 from processes import free_address, running  # noqa: E402
 
 from ett_exporter.exposition import Exposition  # noqa: E402
@@ -35,7 +36,7 @@ from ett_exporter.store import Store  # noqa: E402
 from ett_grafana.config import Config  # noqa: E402
 from ett_grafana.rules import all_recorded  # noqa: E402
 
-ROUNDS, FRESH = 5, {"nocache": "1", "latency_offset": "1ms"}
+ROUNDS, WITHIN_S, FRESH = 5, 30.0, {"nocache": "1", "latency_offset": "1ms"}
 CLUSTERS, TEAMS, MODELS = 4, 20, 50
 VALUES = {"cluster": ".*", "team": ".*", "model": ".*", "window": "24h", "instance": ".*"}
 WEIGHED = "* on (job_id) group_left () ett_job_accelerators"
@@ -89,6 +90,14 @@ class Asked:
         answer.raise_for_status()
         return answer.json()["data"]["result"]
 
+    def wait_for(self, name: str, count: int) -> None:
+        """Wait until as many series of a name are found."""
+        until_s = time.monotonic() + WITHIN_S
+        while self.client.get("/internal/force_flush").is_success and len(self.ask(name)) < count:
+            if time.monotonic() > until_s:
+                raise SystemExit(f"{name}: fewer than {count} series within {WITHIN_S:g} s")
+            time.sleep(0.1)
+
     def touched(self, expr: str) -> int:
         """Series of all selectors of an expression."""
         selectors = set(re.findall(r"\b(?:ett[_:][\w:]+|up|scrape_\w+)(?:\{[^}]*\})?", expr))
@@ -105,13 +114,16 @@ class Asked:
 
 
 def record(engine: Asked) -> None:
-    """Compute the recorded series once, in their order."""
+    """Compute the recorded series once, in their order: a rule reads what the ones before it recorded."""
     for each in all_recorded(Config()):
+        lines = {}
         for row in engine.ask(each.expr):
             kept = {k: v for k, v in row["metric"].items() if k not in ("__name__", "job", "instance")}
             labels = ",".join(f"{name}={json.dumps(value)}" for name, value in kept.items())
-            engine.write(f"{each.record}{{{labels}}} {row['value'][1]}\n")  # type: ignore[index]
-        engine.client.get("/internal/force_flush")
+            if math.isfinite(float(row["value"][1])):
+                lines[labels] = f"{each.record}{{{labels}}} {row['value'][1]}\n"
+        engine.write("".join(lines.values()))
+        engine.wait_for(each.record, len(lines))
 
 
 def main() -> None:
@@ -135,15 +147,11 @@ def main() -> None:
                 if number % 500 == 0 or number == jobs:
                     engine.write("".join(batch))
                     batch = []
-            engine.client.get("/internal/force_flush")
-            begin = time.perf_counter()
+            engine.wait_for("ett_job_wall_seconds", jobs)
             record(engine)
-            print(
-                f"{jobs} jobs, {len(job)} series each; all rules once: {time.perf_counter() - begin:.1f} s\n"
-            )
-            print(
-                "| board | queries | series of its dearest query | ms of its slowest (range) |\n|---|---|---|---|"
-            )
+            print(f"{jobs} jobs, {len(job)} series each\n")
+            print("| board | queries | series of its dearest query | ms of its slowest (range) |")
+            print("|---|---|---|---|")
             values = VALUES | {"job_id": "slurm-c1-1|slurm-c1-2"}
             for path in sorted((ROOT / "grafana" / "boards").glob("*.json")):
                 exprs = [filled(each.expr, values) for each in queries_of(json.loads(path.read_text()))]
