@@ -215,7 +215,7 @@ FAILURES = {
     **one("failures / Failures of the last hour by class", about(1), GPU_LOST),
     **one("failures / Failures of a class, times usual", MORE_THAN_0, GPU_LOST),
     **one("failures / Time to start of a model, times usual", MORE_THAN_0, "cluster=c1,model=dlrm-26"),
-    **one("failures / Failures that began on a node", exactly(3), "node=n1"),
+    **one("failures / Failures of the node's own kinds", exactly(3), "node=n1"),
     **one("failures / Nodes and what failed on them", exactly(3), f"{GPU_LOST},node=n1"),
 }
 CACHES = {

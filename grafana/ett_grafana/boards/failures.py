@@ -78,7 +78,7 @@ def _figures(config: Config) -> tuple[Panel, ...]:
         ),
         Stat(
             title="Suspect nodes",
-            description=f"Nodes on which at least {config.thresholds.node_failures} failures began.",
+            description=f"Nodes with at least {config.thresholds.node_failures} failures of its own kinds.",
             queries=(Query(queries.suspects(config), instant=True),),
             unit="short",
             width=6,
@@ -166,8 +166,9 @@ def _regressions(config: Config) -> tuple[Panel, ...]:
 def _nodes(config: Config) -> tuple[Panel, ...]:
     return (
         Bars(
-            title="Failures that began on a node",
-            description=f"{help_of('ett_node_failures_total')} Since the exporter started.",
+            title="Failures of the node's own kinds",
+            description=f"{help_of('ett_node_failures_total')} Only of kinds whose place is the node "
+            "(hardware, drivers, network); since the exporter started.",
             queries=(Query(queries.NODES, "{{node}}", instant=True),),
             unit="short",
             decimals=0,

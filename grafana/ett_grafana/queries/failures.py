@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ett_core.failures.classes import INFRASTRUCTURE, PLATFORM
+from ett_core.fleet.nodes import OF_THE_NODE
 from ett_grafana.config import Config
 from ett_grafana.queries.parts import CLUSTER, RANGE, RATE
 
@@ -18,7 +19,8 @@ LOST_BY_CLASS = f"sort_desc((sum by (failure_class) ({_LOST}) > 0) / 3600)"
 COUNT_BY_CLASS = f"sort_desc(sum by (failure_class) ({_COUNTED}) > 0)"
 BY_DOMAIN = f"sum by (domain) ({_HOUR})"
 BY_CLASS = f"sum by (failure_class) ({_HOUR}) > 0"
-NODES = f"sort_desc(sum by (node) (max_over_time(ett_node_failures_total[{RANGE}])))"
+_OF_THE_NODE = f'failure_class=~"{"|".join(sorted(OF_THE_NODE))}"'
+NODES = f"sort_desc(sum by (node) (max_over_time(ett_node_failures_total{{{_OF_THE_NODE}}}[{RANGE}])))"
 NODES_BY_CLASS = f"sort_desc(sum by (node, failure_class) (max_over_time(ett_node_failures_total[{RANGE}])))"
 FAILED_NOW = f"sum by (failure_class, cluster) (increase(ett_fleet_failures_total{{{CLUSTER}}}[{RATE}])) > 0"
 
