@@ -13,7 +13,7 @@ import httpx
 import msgspec
 
 from ett_core.credentials import TokenSource, bearer, token_source
-from ett_dashboard.rows import FleetAnswer, JobDetail
+from ett_dashboard.rows import JobDetail
 
 DEFAULT_TIMEOUT_S = 4.0
 ROW = TypeVar("ROW")
@@ -42,9 +42,6 @@ class Question(msgspec.Struct, Generic[ROW], frozen=True):
 class Api(Protocol):
     """What the pages need from an exporter."""
 
-    def jobs(self) -> FleetAnswer:
-        """All jobs that the exporter knows."""
-
     def job(self, job_id: str) -> JobDetail:
         """One job in detail."""
 
@@ -72,14 +69,6 @@ class Client:
         self.base_url = base_url.rstrip("/")
         self._token = token or token_source()
         self._http = httpx.Client(base_url=self.base_url, timeout=timeout_s, transport=transport)
-
-    def jobs(self) -> FleetAnswer:
-        """All jobs that the exporter knows.
-
-        Raises:
-            ExporterError: no usable answer.
-        """
-        return self.ask(Question("/api/v1/jobs", FleetAnswer))
 
     def job(self, job_id: str) -> JobDetail:
         """One job in detail.

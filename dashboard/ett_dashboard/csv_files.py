@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ett_dashboard import frames, job_fields, lever_files, listing
 from ett_dashboard.failures import files as failure_files
+from ett_dashboard.fleet import questions as fleet_questions
 from ett_dashboard.live import SharedReads, known
 
 Maker = Callable[[SharedReads, Mapping[str, str]], bytes]
@@ -17,10 +18,8 @@ Maker = Callable[[SharedReads, Mapping[str, str]], bytes]
 
 def jobs(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     """The jobs that are chosen, in the order that is asked for."""
-    answer = known(reads.jobs())
-    fields = job_fields.taken_away(answer.as_of)
-    rows = job_fields.most_hurt_first(job_fields.matching(answer.jobs, asked))
-    return listing.as_csv(fields, listing.ordered(fields, rows, asked.get("sort", "")))
+    answer = known(reads.ask(fleet_questions.jobs(asked, asked.get("sort", ""))))
+    return listing.as_csv(job_fields.taken_away(answer.as_of), answer.jobs)
 
 
 def partition(reads: SharedReads, asked: Mapping[str, str]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 
@@ -11,8 +10,9 @@ import pandas as pd
 
 from ett_core.accounting.account import AttemptAccount
 from ett_core.components import COMPONENTS, TRAINING, area_of, group_of, meaning_of
-from ett_dashboard.rows import CacheRow, CheckpointRow, Job, StretchRow
-from ett_dashboard.words import plain, severity, tenths
+from ett_core.urgency import severity
+from ett_dashboard.rows import CacheRow, CheckpointRow, StretchRow
+from ett_dashboard.words import plain, tenths
 
 COARSEST = 6
 """Stretches of one mixture are joined up to this many times the least length."""
@@ -75,9 +75,8 @@ def losses(components: Mapping[str, float], most: int = 8) -> list[Share]:
     return sorted(lost, key=lambda share: -share.seconds)[:most]
 
 
-def states(jobs: Iterable[Job]) -> list[tuple[str, int]]:
+def states(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """State and number of jobs, those that hurt most first."""
-    counts = Counter(job.state for job in jobs)
     return sorted(counts.items(), key=lambda item: (-severity(item[0]), -item[1], item[0]))
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
 from ett_core.colours import state_group
-from ett_core.components import GROUP_COLOURS, TRAINING
+from ett_core.components import GROUP_COLOURS
 from ett_dashboard.addresses import to_job
 from ett_dashboard.listing import Field, Value
 from ett_dashboard.rows import Job
-from ett_dashboard.words import ago, duration, percent, severity, whole
+from ett_dashboard.words import ago, duration, percent, whole
 
 FILTERS = ("team", "cluster", "model", "scheduler")
 """The labels that choose among jobs."""
@@ -95,34 +94,6 @@ def taken_away(now: float) -> list[Field[Job]]:
     labels = ("job_id", "team", "cluster", "model", "scheduler", "accelerator_type", "accelerators")
     facts = [Field[Job](name=name, title="", help="", value=attrgetter(name)) for name in labels]
     return [*facts, *fields(now)]
-
-
-def matching(jobs: Iterable[Job], chosen: Mapping[str, str]) -> list[Job]:
-    """The jobs whose labels are those chosen and of which some word holds "text", in any case."""
-    labels = {name: chosen[name] for name in FILTERS if chosen.get(name)}
-    text = chosen.get("text", "").casefold()
-    return [
-        job
-        for job in jobs
-        if all(getattr(job, name) == word for name, word in labels.items()) and text in _all_words(job)
-    ]
-
-
-def most_hurt_first(jobs: Iterable[Job]) -> list[Job]:
-    """Jobs in the order in which somebody should look at them.
-
-    Live ones before those that are over, then by their state, then by the seconds lost.
-    """
-
-    def hurt(job: Job) -> tuple[bool, int, float, str]:
-        lost_s = job.wall_s - job.components.get(TRAINING, 0.0)
-        return (job.finished, -severity(job.state), -lost_s, job.job_id)
-
-    return sorted(jobs, key=hurt)
-
-
-def _all_words(job: Job) -> str:
-    return "\n".join(filter(None, (job.job_id, job.job_name, *(getattr(job, f) for f in FILTERS)))).casefold()
 
 
 def _age(moment_s: float | None, now: float) -> float | None:

@@ -19,7 +19,7 @@ import msgspec
 
 from ett_core.credentials import token_source
 from ett_dashboard.client import Api, Client, ExporterError, Question, UnknownJobError
-from ett_dashboard.rows import FleetAnswer, JobDetail
+from ett_dashboard.rows import JobDetail
 from ett_dashboard.settings import Settings
 
 T = TypeVar("T")
@@ -58,10 +58,6 @@ class SharedReads:
         self._api, self._keep_s, self._limit, self._clock = api, keep_s, limit, clock
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()
-
-    def jobs(self) -> Reading[FleetAnswer]:
-        """All jobs, at most `keep_s` old where the exporter answers."""
-        return self._read("jobs", self._api.jobs)
 
     def job(self, job_id: str) -> Reading[JobDetail]:
         """One job, at most `keep_s` old where the exporter answers."""

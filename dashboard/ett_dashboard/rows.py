@@ -6,7 +6,7 @@ their default. Times are Unix seconds, durations seconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -63,11 +63,22 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.job_name or self.job_id
 
 
+class JobsTogether(msgspec.Struct, frozen=True):
+    """All jobs that match a question, whichever of them are shown."""
+
+    states: Mapping[str, int] = {}
+    live: int = 0
+    in_trouble: int = 0
+    unsaved_exposure_s: float = 0.0
+
+
 class FleetAnswer(msgspec.Struct, frozen=True):
-    """The answer of `GET /api/v1/jobs`."""
+    """The answer of `GET /api/v1/jobs`: some rows, and what all `total` that match are together."""
 
     as_of: float
     jobs: list[Job]
+    total: int = 0
+    together: JobsTogether = JobsTogether()
 
 
 class Group(msgspec.Struct, frozen=True):

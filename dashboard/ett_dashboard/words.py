@@ -18,21 +18,6 @@ UNKNOWN_FIGURE = "n/a"
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 
-SEVERITY: Mapping[str, int] = {
-    "lost": 6,
-    "stalled": 6,
-    "recovering": 5,
-    "failed": 4,
-    "timed_out": 4,
-    "preempted": 4,
-    "unobserved": 3,
-    "starting": 2,
-    "cancelled": 0,
-    "succeeded": 0,
-}
-"""How much a state hurts; states that are not named weigh 1 (at work)."""
-
-TROUBLE_SEVERITY = 3
 LOOP_FAILURES = 3
 """Failures from which on one may speak of a loop."""
 LONG_UNSAVED_S = 1800.0
@@ -166,16 +151,6 @@ def markdown_safe(text: str) -> str:
     \!\[a\]\(b\) \:red\[x\]
     """
     return _MARKDOWN.sub(r"\\\1", text)
-
-
-def severity(state: str) -> int:
-    """How much a state hurts; the higher, the sooner somebody should look."""
-    return SEVERITY.get(state, 1)
-
-
-def in_trouble(job: Job) -> bool:
-    """Whether somebody should look at a job now: it is not over and not at work."""
-    return not job.finished and severity(job.state) >= TROUBLE_SEVERITY
 
 
 def sentence(job: Job, now: float) -> Sentence:

@@ -86,12 +86,26 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     last_durable_step: int | None
 
 
+class JobsTogether(msgspec.Struct, frozen=True, kw_only=True):
+    """All jobs that match, whichever of them are shown.
+
+    `states` counts jobs by state; `live` are those that are not over, `in_trouble` those of them that
+    somebody should look at; `unsaved_exposure_s` is the training that would be lost if all live ones died.
+    """
+
+    states: Mapping[str, int]
+    live: int
+    in_trouble: int
+    unsaved_exposure_s: float
+
+
 class Jobs(Answer, frozen=True, kw_only=True):
     """Jobs: `total` of them match, `next_offset` begins the next page (null at the end)."""
 
     jobs: Sequence[JobRow]
     total: int
     next_offset: int | None
+    together: JobsTogether
 
 
 class EvidenceRow(msgspec.Struct, frozen=True, kw_only=True):

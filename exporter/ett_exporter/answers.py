@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -19,6 +20,7 @@ from ett_core.fleet.endings import cause_words
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure
 from ett_core.interference import as_object
+from ett_core.urgency import in_trouble
 from ett_exporter.answer_types import (
     Attempts,
     CacheCounts,
@@ -31,6 +33,7 @@ from ett_exporter.answer_types import (
     JobCaches,
     JobFailures,
     JobRow,
+    JobsTogether,
     RankRow,
     Ranks,
     StretchRow,
@@ -50,6 +53,18 @@ CACHE_LOAD_COMPONENTS = ("start.cache_load", "recover.cache_load")
 def job_row(view: JobView) -> JobRow:
     """One job in one row."""
     return JobRow(**_row(view))
+
+
+def jobs_together(views: Iterable[JobView]) -> JobsTogether:
+    """What all of these jobs are together."""
+    accounts = [view.account for view in views]
+    live = [account for account in accounts if not account.finished]
+    return JobsTogether(
+        states=dict(sorted(Counter(account.state for account in accounts).items())),
+        live=len(live),
+        in_trouble=sum(in_trouble(account) for account in live),
+        unsaved_exposure_s=math.fsum(account.unsaved_exposure_s or 0.0 for account in live),
+    )
 
 
 def page_answer(page: JobPage) -> Job:

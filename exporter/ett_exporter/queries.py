@@ -45,6 +45,7 @@ SortKey = Literal[
     "start", "-start", "end", "-end", "wall_s", "-wall_s", "ett_percent", "-ett_percent", "tts_s", "-tts_s",
     "failures", "-failures", "attempts", "-attempts", "accelerators", "-accelerators",
     "unsaved_exposure_s", "-unsaved_exposure_s", "last_progress_at", "-last_progress_at",
+    "urgency", "-urgency",
 ]  # fmt: skip
 
 GroupKey = Literal[
@@ -104,7 +105,10 @@ class Page(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class JobsQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs, in which order: by their beginning in the exporter, or `sort` (`-` turns it round)."""
+    """Which jobs, in which order: by their beginning in the exporter, or `sort` (`-` turns it round).
+
+    `urgency` puts those first that somebody should look at first.
+    """
 
     sort: SortKey | None = None
 

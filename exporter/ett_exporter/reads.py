@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ett_core.accounting import Stretch
 from ett_core.accounting.account import in_seconds
+from ett_core.urgency import urgency
 from ett_exporter.answer_types import (
     Attempts,
     Caches,
@@ -31,6 +32,7 @@ from ett_exporter.answers import (
     job_caches_answer,
     job_failures_answer,
     job_row,
+    jobs_together,
     page_answer,
     ranks_answer,
     timeline_answer,
@@ -82,6 +84,7 @@ class Reads:
             jobs=[job_row(view) for view in shown],
             total=total,
             next_offset=following,
+            together=jobs_together(views),
         )
 
     def job(self, job_id: str, query: SpanQuery) -> Job:
@@ -236,7 +239,7 @@ def in_order(views: Sequence[JobView], sort: str) -> list[JobView]:
 
 SORT_KEYS: Mapping[str, Callable[[JobView], Any]] = {
     "job_id": lambda view: view.account.job_id,
-    "job_name": lambda view: view.label("job_name") or view.account.job_id,
+    "job_name": lambda view: (view.label("job_name") or view.account.job_id).casefold(),
     "state": lambda view: view.account.state,
     "state_since": lambda view: view.account.state_since,
     "start": lambda view: view.account.start,
@@ -249,4 +252,5 @@ SORT_KEYS: Mapping[str, Callable[[JobView], Any]] = {
     "accelerators": lambda view: view.details.accelerators,
     "unsaved_exposure_s": lambda view: view.account.unsaved_exposure_s,
     "last_progress_at": lambda view: view.account.last_progress_at,
+    "urgency": lambda view: urgency(view.account),
 }

@@ -161,6 +161,18 @@ def test_the_box_on_top_of_a_job_leads_to_another_one(app, exporter, page):
     expect(page.locator(".ett-name h1")).to_have_text("Boxed first")
 
 
+def test_a_part_of_a_name_narrows_the_box_of_jobs(app, exporter, page):
+    """The part stands in the address; jobs without it are not offered."""
+    for name in ("Narrowed to", "Left out of"):
+        post(exporter, recovered(f"part/{name[:4]}", time.time() - 700, 690, job_name=f"{name} the box"))
+    page.goto(f"{app}/job?text=narrowed")
+    expect(page.get_by_role("textbox", name="Text")).to_have_value("narrowed")
+    page.get_by_role("combobox", name="Job").click()
+    expect(page.get_by_role("option")).to_have_text(["Narrowed to the box"])
+    page.get_by_role("option").click()
+    page.wait_for_url("**/job?id=part*Narr")
+
+
 def test_an_unknown_job_is_said_to_be_unknown(app, page):
     """An address with a job that the exporter never heard of says so in words."""
     page.goto(at(app, "never/heard-of"))

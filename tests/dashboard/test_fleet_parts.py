@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import timezone
 
+import msgspec
 import pytest
 
+from ett_dashboard import job_fields
 from ett_dashboard.failures.rows import FailureGroup
 from ett_dashboard.fleet import figures, questions, words
 from ett_dashboard.fleet.tiles import fleet_tiles
 from ett_dashboard.report.rows import FleetTime, FleetWindow
+from ett_dashboard.rows import JobsTogether
+from ett_exporter.queries import JobsQuery
 
 
 def spent(**components: float) -> FleetTime:
@@ -70,5 +74,15 @@ def test_classes_say_their_cost_where_there_is_a_price(price, said):
 
 
 def test_the_window_that_was_chosen_comes_first():
-    labels = [label for label, _, _ in fleet_tiles([], {"7d": 0.5}, "7d", "job")]
+    labels = [label for label, _, _ in fleet_tiles(JobsTogether(), {"7d": 0.5}, "7d", "job")]
     assert labels[:3] == ["ETT, 7 d", "ETT, 1 h", "ETT, 24 h"]
+
+
+def test_every_column_of_the_table_has_an_order_that_the_api_knows():
+    """Whatever head is chosen, and chosen again, the exporter sorts by it."""
+    for field in job_fields.fields(0.0):
+        for order in (field.name, f"-{field.name}"):
+            asked = dict(questions.jobs({}, order).parameters)
+            assert msgspec.convert(asked, JobsQuery).sort == asked["sort"] != "urgency"
+    assert dict(questions.jobs({}, "luck").parameters) == {"sort": "urgency"}
+    assert dict(questions.jobs({}, "-luck").parameters) == {"sort": "urgency"}

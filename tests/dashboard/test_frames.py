@@ -7,7 +7,6 @@ from datetime import timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rows_of_jobs import job
 
 from ett_core.accounting.account import AttemptAccount
 from ett_core.components import COMPONENTS
@@ -60,8 +59,11 @@ def test_losses_are_largest_first_without_training():
 
 
 def test_states_are_counted_worst_first():
-    rows = [job("a"), job("b"), job("c", "lost"), job("d", "succeeded", finished=True)]
-    assert frames.states(rows) == [("lost", 1), ("training", 2), ("succeeded", 1)]
+    assert frames.states({"succeeded": 1, "training": 2, "lost": 1}) == [
+        ("lost", 1),
+        ("training", 2),
+        ("succeeded", 1),
+    ]
 
 
 def test_neighbours_that_show_the_same_become_one_bar():

@@ -7,6 +7,7 @@ import io
 
 from rows_of_jobs import job
 
+from ett_core.urgency import urgency
 from ett_dashboard import job_fields, listing
 
 
@@ -23,7 +24,7 @@ def test_jobs_that_hurt_most_come_first():
         job("down", "recovering", training=10.0),
         job("silent", "lost", training=10.0),
     ]
-    order = [row.job_id for row in job_fields.most_hurt_first(rows)]
+    order = [row.job_id for row in sorted(rows, key=urgency)]
     assert order == ["silent", "down", "well-but-wasteful", "well", "over"]
 
 

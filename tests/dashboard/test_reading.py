@@ -13,6 +13,7 @@ from ett_dashboard.live import SharedReads
 from ett_dashboard.rows import FleetAnswer
 from ett_dashboard.settings import Settings
 
+ALL_JOBS = Question("/api/v1/jobs", FleetAnswer)
 JOBS = {"as_of": 5.0, "jobs": [], "of_a_later_version": 1}
 
 
@@ -33,7 +34,7 @@ def late(request):
 
 
 def test_answers_become_rows_and_unknown_fields_are_ignored():
-    assert client(lambda _: httpx.Response(200, json=JOBS)).jobs() == FleetAnswer(5.0, [])
+    assert client(lambda _: httpx.Response(200, json=JOBS)).ask(ALL_JOBS) == FleetAnswer(5.0, [])
 
 
 def test_identities_are_sent_whole():
@@ -58,7 +59,7 @@ def test_identities_are_sent_whole():
 )
 def test_whatever_goes_wrong_is_one_error_with_words(answer, said):
     with pytest.raises(ExporterError, match=said):
-        client(answer).jobs()
+        client(answer).ask(ALL_JOBS)
 
 
 class Exporter:
@@ -68,31 +69,27 @@ class Exporter:
         self.asked = 0
         self.error: ExporterError | None = None
 
-    def jobs(self) -> FleetAnswer:
-        self.asked += 1
-        if self.error is not None:
-            raise self.error
-        return FleetAnswer(float(self.asked), [])
-
     def job(self, job_id):
         raise UnknownJobError(f"no job {job_id}")
 
     def ask(self, question):
         self.asked += 1
+        if self.error is not None:
+            raise self.error
         return question.answer(as_of=float(self.asked), jobs=[])
 
 
 def test_readers_share_one_reading_until_it_is_too_old():
     exporter, now = Exporter(), [100.0]
     reads = SharedReads(exporter, keep_s=2.0, clock=lambda: now[0])
-    threads = [threading.Thread(target=reads.jobs) for _ in range(8)]
+    threads = [threading.Thread(target=reads.ask, args=(ALL_JOBS,)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert exporter.asked == 1
     now[0] += 2.0
-    assert reads.jobs().value == FleetAnswer(2.0, [])
+    assert reads.ask(ALL_JOBS).value == FleetAnswer(2.0, [])
 
 
 def test_a_question_is_sent_with_its_parameters():
@@ -119,14 +116,14 @@ def test_an_answer_is_kept_for_as_long_as_its_question_says():
 def test_the_last_good_answer_stays_while_the_exporter_is_gone():
     exporter, now = Exporter(), [100.0]
     reads = SharedReads(exporter, keep_s=2.0, clock=lambda: now[0])
-    reads.jobs()
+    reads.ask(ALL_JOBS)
     exporter.error = ExporterError("gone")
     now[0] += 10
-    reading = reads.jobs()
+    reading = reads.ask(ALL_JOBS)
     assert (reading.value, reading.read_at, reading.error) == (FleetAnswer(1.0, []), 100.0, "gone")
     exporter.error = None
     now[0] += 10
-    assert reads.jobs().error is None
+    assert reads.ask(ALL_JOBS).error is None
 
 
 def test_an_unknown_job_is_no_outage():

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ett_core.urgency import in_trouble
 from ett_dashboard.rows import Job
 from ett_dashboard.words import (
     ago,
     duration,
-    in_trouble,
     markdown_safe,
     plain,
     sentence,

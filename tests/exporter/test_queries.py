@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 
 import httpx
 import pytest
@@ -15,6 +16,7 @@ from ett_exporter.fleet import quantiles
 
 BEGIN = 1_764_000_000.0
 NOW = BEGIN + 200
+TROUBLED = ("lost", "stalled", "recovering", "unobserved")
 
 
 @pytest.fixture
@@ -66,6 +68,8 @@ class Api:
         ({"sort": "start"}, ["c", "b", "team/a"]),
         ({"sort": "-start", "limit": 2}, ["team/a", "b"]),
         ({"sort": "-start", "limit": 2, "offset": 2}, ["c"]),
+        ({"sort": "urgency"}, ["b", "c", "team/a"]),
+        ({"sort": "-urgency"}, ["team/a", "c", "b"]),
         ({"offset": 9}, []),
     ],
 )
@@ -83,6 +87,20 @@ def test_pages_hold_every_job_once(api):
         assert page["total"] == 3
         offset = page["next_offset"]
     assert found == ["team/a", "b", "c"]
+
+
+@pytest.mark.parametrize("chosen", [{}, {"cluster": "c1"}, {"text": "TEAM/"}, {"text": "nobody"}])
+def test_sums_of_the_jobs_are_those_of_all_rows_that_match(api, chosen):
+    """Whatever part of the rows is shown, `together` counts all of them."""
+    rows = api.get("/api/v1/jobs", **chosen)["jobs"]
+    live = [row for row in rows if not row["finished"]]
+    together = api.get("/api/v1/jobs", limit=1, sort="-start", **chosen)["together"]
+    assert together["states"] == Counter(row["state"] for row in rows)
+    assert together["live"] == len(live)
+    assert together["in_trouble"] == sum(row["state"] in TROUBLED for row in live)
+    assert together["unsaved_exposure_s"] == pytest.approx(
+        sum(row["unsaved_exposure_s"] or 0.0 for row in live)
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import msgspec
 
 from ett_dashboard.client import Question
 from ett_dashboard.report.rows import FleetWindow
+from ett_dashboard.rows import FleetAnswer
 
 HOUR_S = 3600.0
 WINDOWS_S: Mapping[str, float] = {"1h": HOUR_S, "24h": 24 * HOUR_S, "7d": 168 * HOUR_S}
@@ -15,6 +16,18 @@ PARTS: Mapping[str, int] = {"1h": 12, "24h": 12, "7d": 14}
 """In how many parts each window is drawn over time; the edges of parts are whole hours and the like."""
 WINDOW_KEPT_S, PAST_KEPT_S = 5.0, 600.0
 FILTERS = ("cluster", "team", "model", "scheduler", "text")
+SORTS: Mapping[str, str] = {
+    "job": "job_name",
+    "state": "state",
+    "state_age_s": "-state_since",
+    "ett_percent": "ett_percent",
+    "tts_s": "tts_s",
+    "failures": "failures",
+    "unsaved_s": "unsaved_exposure_s",
+    "progress_age_s": "-last_progress_at",
+    "wall_s": "wall_s",
+}
+"""The columns of the table of jobs, and what the query API sorts by for each."""
 
 
 class Weighing(msgspec.Struct, frozen=True):
@@ -34,6 +47,21 @@ def weighing(name: str, price_per_hour: float | None) -> Weighing:
     if name == "cost" and price_per_hour:
         return Weighing(name, "accelerator", price_per_hour / HOUR_S)
     return Weighing(name, name)
+
+
+def jobs(chosen: Mapping[str, str], order: str = "", most: int | None = None) -> Question[FleetAnswer]:
+    """The jobs chosen, at most so many, in the order of a column of the table ("-" turns it round).
+
+    Without an order, or with one that no column has, those come first that somebody should look at first.
+
+    >>> jobs({"team": "a"}, "-state_age_s", 15).parameters
+    (('sort', 'state_since'), ('team', 'a'), ('limit', '15'))
+    """
+    sort = SORTS.get(order.removeprefix("-"), "urgency")
+    if sort != "urgency" and order.startswith("-"):
+        sort = sort.removeprefix("-") if sort.startswith("-") else f"-{sort}"
+    limit = {} if most is None else {"limit": str(most)}
+    return Question("/api/v1/jobs", FleetAnswer, tuple(({"sort": sort} | _labels(chosen) | limit).items()))
 
 
 def window(name: str, weight: Weighing, chosen: Mapping[str, str]) -> Question[FleetWindow]:
@@ -59,7 +87,9 @@ def over_time(
 
 
 def _fleet(weight: Weighing, chosen: Mapping[str, str], keep_s: float, **when: str) -> Question[FleetWindow]:
-    jobs = {name: value for name in FILTERS if (value := chosen.get(name))}
-    return Question(
-        "/api/v1/fleet", FleetWindow, tuple({**when, "weight": weight.asked, **jobs}.items()), keep_s
-    )
+    parameters = {**when, "weight": weight.asked} | _labels(chosen)
+    return Question("/api/v1/fleet", FleetWindow, tuple(parameters.items()), keep_s)
+
+
+def _labels(chosen: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name in FILTERS if (value := chosen.get(name))}

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ett_dashboard import words
 from ett_dashboard.fleet.words import OF, WITHIN
-from ett_dashboard.rows import Job
+from ett_dashboard.rows import JobsTogether
 from ett_dashboard.tiles import Tile
 
 SHORT: Mapping[str, str] = {"1h": "1 h", "24h": "24 h", "7d": "7 d"}
 
 
 def fleet_tiles(
-    jobs: Sequence[Job], ratios: Mapping[str, float | None], window: str, weight: str
+    jobs: JobsTogether, ratios: Mapping[str, float | None], window: str, weight: str
 ) -> list[Tile]:
     """ETT over each window (that which was chosen first), and how the jobs are now."""
-    running = [row for row in jobs if not row.finished]
-    troubled = sum(words.in_trouble(row) for row in jobs)
-    unsaved_s = sum(row.unsaved_exposure_s or 0.0 for row in running)
     order = [window, *(name for name in SHORT if name != window)]
     return [
         *(_ratio(name, ratios.get(name), weight) for name in order),
-        ("Running", words.whole(len(running)), "Jobs that are not over."),
+        ("Running", words.whole(jobs.live), "Jobs that are not over."),
         (
             "In trouble",
-            words.whole(troubled),
+            words.whole(jobs.in_trouble),
             "Running jobs that are lost, stalled, recovering or unobserved.",
         ),
         (
             "Unsaved now",
-            words.duration(unsaved_s),
+            words.duration(jobs.unsaved_exposure_s),
             "Training that would be lost if all running jobs died now.",
         ),
     ]

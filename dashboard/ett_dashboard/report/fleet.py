@@ -9,6 +9,7 @@ import msgspec
 import pandas as pd
 
 from ett_core.components import GROUPS, group_seconds
+from ett_core.urgency import urgency
 from ett_dashboard import figures, frames, job_fields, markup
 from ett_dashboard.failures import fields as failure_fields
 from ett_dashboard.failures import figures as failure_figures
@@ -18,7 +19,6 @@ from ett_dashboard.failures.questions import WORDS
 from ett_dashboard.failures.rows import Failures, Nodes, Regressions
 from ett_dashboard.failures.tiles import LOST_MEANING, failures_tiles
 from ett_dashboard.failures.words import fleet_sentence, when
-from ett_dashboard.job_fields import most_hurt_first
 from ett_dashboard.regressions import fields as regression_fields
 from ett_dashboard.regressions import figures as regression_figures
 from ett_dashboard.regressions import markup as regression_markup
@@ -198,5 +198,5 @@ def _hours(accelerator_s: float) -> str:
 def _jobs(jobs: Sequence[Job], now: float) -> list[Piece]:
     return [
         markup.section("Jobs", "what hurts most comes first"),
-        listed(job_fields.fields(now), most_hurt_first(jobs), most=MOST_JOBS),
+        listed(job_fields.fields(now), sorted(jobs, key=urgency), most=MOST_JOBS),
     ]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ett_dashboard.client import Api
 from ett_dashboard.failures import questions
+from ett_dashboard.fleet.questions import jobs
 from ett_dashboard.report import fleet, job, rows
 from ett_dashboard.report.fleet import FleetReport
 from ett_dashboard.report.page import document
@@ -41,7 +42,7 @@ def fleet_report(api: Api, window: str, zone: tzinfo, now: float) -> bytes:
     told = FleetReport(
         window=window,
         time=api.ask(rows.fleet(begin, now, "team")),
-        jobs=[row for row in api.jobs().jobs if row.end >= begin],
+        jobs=[row for row in api.ask(jobs({})).jobs if row.end >= begin],
         failures=api.ask(questions.failures(window, "lost", {})),
         nodes=api.ask(questions.nodes(window, {})),
         regressions=api.ask(questions.regressions(window, {})),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import streamlit as st
 
+from ett_core.urgency import in_trouble
 from ett_dashboard import figures, frames, job_fields, listing, markup, words
 from ett_dashboard.addresses import changed, to_failures
 from ett_dashboard.chart import chart
@@ -17,7 +18,7 @@ from ett_dashboard.fleet import words as fleet_words
 from ett_dashboard.fleet.tiles import fleet_tiles
 from ett_dashboard.live import Reading, shared_reads
 from ett_dashboard.report.rows import FleetWindow
-from ett_dashboard.rows import FleetAnswer, Job
+from ett_dashboard.rows import FleetAnswer
 from ett_dashboard.settings import Settings
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, frame
@@ -38,34 +39,38 @@ def show() -> None:
 
 
 def _jobs(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
-    reading = shared_reads().jobs()
+    reading = _most_urgent(asked)
     answer = reading.value
     st.html(markup.page_head("Fleet", frame.as_of(answer.as_of) if answer else ""))
     frame.signs_of_age(reading)
     with st.container(key="live"):
-        if answer is not None and answer.jobs:
+        if answer is None:
+            return
+        if answer.jobs:
             _listed(answer, asked, window, weighing)
-        elif answer is not None:
+        elif any(map(asked.get, questions.FILTERS)):
+            st.html(markup.empty("No job is like that", ["Choose fewer words above, or empty the filters."]))
+        else:
             st.html(_no_jobs(Settings.from_environment().exporter_url))
 
 
+def _most_urgent(asked: Mapping[str, str]) -> Reading[FleetAnswer]:
+    return shared_reads().ask(questions.jobs(asked, most=FEW_ROWS))
+
+
 def _listed(answer: FleetAnswer, asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
-    jobs = job_fields.most_hurt_first(job_fields.matching(answer.jobs, asked))
-    if not jobs:
-        st.html(markup.empty("No job is like that", ["Choose fewer words above, or empty the filters."]))
-        return
-    troubled = [row for row in jobs if words.in_trouble(row)]
+    troubled = [row for row in answer.jobs[:MOST_ALARMS] if in_trouble(row)]
     with st.container(key="alarms"):
         if troubled:
-            st.html(markup.attention(troubled[:MOST_ALARMS], answer.as_of))
+            st.html(markup.attention(troubled, answer.as_of))
     readings = {name: _window(name, asked, weighing) for name in questions.WINDOWS_S}
     ratios = {
         name: reading.value.all.effective_ratio if reading.value else None
         for name, reading in readings.items()
     }
-    st.html(markup.tiles(fleet_tiles(jobs, ratios, window, weighing.name), lead=True))
+    st.html(markup.tiles(fleet_tiles(answer.together, ratios, window, weighing.name), lead=True))
     _said(readings[window], window, weighing)
-    _table(jobs, answer.as_of, asked)
+    _table(answer, asked)
 
 
 def _said(reading: Reading[FleetWindow], window: str, weighing: questions.Weighing) -> None:
@@ -77,26 +82,25 @@ def _said(reading: Reading[FleetWindow], window: str, weighing: questions.Weighi
             st.html(markup.quiet(f"Not weighed: {words.plain(reading.error, 200)}. Settings take a price."))
 
 
-def _table(jobs: Sequence[Job], now: float, asked: Mapping[str, str]) -> None:
-    fields, order = job_fields.fields(now), asked.get("sort", "")
-    most = MOST_ROWS if asked.get("rows") == "more" else FEW_ROWS
-    shown = listing.ordered(fields, jobs, order)[:most]
+def _table(most_urgent: FleetAnswer, asked: Mapping[str, str]) -> None:
+    order, most = asked.get("sort", ""), MOST_ROWS if asked.get("rows") == "more" else FEW_ROWS
+    answer = shared_reads().ask(questions.jobs(asked, order, most)).value or most_urgent
+    fields = job_fields.fields(answer.as_of)
     note = "what hurts most comes first; choose one to open it"
-    st.html(markup.section(words.many(len(jobs), "job"), "" if order else note))
+    st.html(markup.section(words.many(answer.total, "job"), "" if order else note))
     table(
         listing.columns(fields, order, lambda by: changed("", asked, sort=by)),
-        listing.rows(fields, shown, lambda job: job.job_id),
+        listing.rows(fields, answer.jobs, lambda job: job.job_id),
         caption="Jobs",
         key="jobs",
     )
-    st.html(markup.under_table(len(shown), len(jobs), most < MOST_ROWS, asked))
+    st.html(markup.under_table(len(answer.jobs), answer.total, most < MOST_ROWS, asked))
 
 
 def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
-    answer = shared_reads().jobs().value
-    jobs = job_fields.matching(answer.jobs, asked) if answer else []
+    answer = _most_urgent(asked).value
     with st.container(key="live_time"):
-        if not jobs:
+        if answer is None or not answer.jobs:
             return
         found = _window(window, asked, weighing).value
         if found is not None:
@@ -104,7 +108,7 @@ def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -
         over, by_state = st.columns([2, 1], gap="large")
         with by_state:
             st.html(markup.section("Jobs by state", "now"))
-            chart(figures.states(frames.states(jobs)), title="Jobs by state", key="states")
+            chart(figures.states(frames.states(answer.together.states)), title="Jobs by state", key="states")
         with over:
             _over_time(asked, window, weighing)
 

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from ett_dashboard import figures, frames, job_fields, links, markup, tiles, words
+from ett_dashboard import figures, frames, links, markup, tiles, words
 from ett_dashboard.addresses import to_failure, to_job
 from ett_dashboard.chart import chart
+from ett_dashboard.fleet import questions
 from ett_dashboard.live import shared_reads
-from ett_dashboard.rows import EvidenceRow, FailureRow, JobDetail
+from ett_dashboard.rows import EvidenceRow, FailureRow, FleetAnswer, JobDetail
 from ett_dashboard.settings import Settings
-from ett_dashboard.views import details, frame
+from ett_dashboard.views import choices, details, frame
 
+MOST_OFFERED = 100
+"""Jobs in the box; a part of a name chooses among more."""
 EVIDENCE_LINES = 12
 EVIDENCE_HEIGHT = 320
 """Evidence of more lines than this scrolls in a box of this many pixels."""
@@ -30,12 +33,23 @@ def show() -> None:
 
 
 def choose(job_id: str) -> None:
-    """A box to choose the job from those that the exporter knows."""
-    answer = shared_reads().jobs().value
-    jobs = job_fields.most_hurt_first(answer.jobs) if answer else []
-    titles = {job.job_id: words.plain(job.title, 60) for job in jobs}
+    """What leads to the page of another job."""
+    with st.container(horizontal=True, key="choosing"):
+        _choose(job_id)
+
+
+def _choose(job_id: str) -> None:
+    """A box of the jobs that are most urgent; of very many, another box narrows it to a part of a name."""
+    part = {"text": st.query_params.get("text", "")}
+    answer = shared_reads().ask(questions.jobs(part, most=MOST_OFFERED)).value
+    titles = {job.job_id: words.plain(job.title, 60) for job in answer.jobs} if answer else {}
+    if part["text"] or (answer is not None and answer.total > len(answer.jobs)):
+        choices.words("text", "Text", "Part of a name")
     if job_id:
         titles.setdefault(job_id, words.plain(job_id, 60))
+    if not titles and part["text"]:
+        st.html(markup.quiet("No job has this in its name or labels."))
+        return
     if not titles:
         st.html(
             markup.empty(
@@ -48,12 +62,18 @@ def choose(job_id: str) -> None:
         list(titles),
         index=list(titles).index(job_id) if job_id else None,
         format_func=lambda one: titles[one],
-        placeholder="Choose a job",
+        placeholder=_hint(answer),
         label_visibility="collapsed",
         key=f"choose {job_id}",
     )
     if chosen and chosen != job_id:
         links.visit(to_job(chosen))
+
+
+def _hint(answer: FleetAnswer | None) -> str:
+    if answer is None or answer.total <= len(answer.jobs):
+        return "Choose a job"
+    return f"Choose among {len(answer.jobs)} of {answer.total:,} jobs"
 
 
 def _draw(job_id: str) -> None:
