@@ -48,7 +48,9 @@ OWN_STOP = Ending("external_stop", TEARDOWN)
 
 _IN_RANKS = re.compile(
     r"exitcode\s{0,4}:\s{0,2}(-?\d{1,3})\)?(?:.{0,40}?local_rank:\s{0,2}(\d{1,6}))?"
-    r"|\b(?:exit|return)[ _]?(?:code|status)[ :=]{0,12}(-?\d{1,10})\b|\bexited with status (\d{1,3})\b",
+    r"|\b(?:exit|return)[ _]?(?:code|status)[ :=]{0,12}(-?\d{1,10})\b"
+    r"|\bexited with (?:code|status) (\d{1,3})\b|\bcode=exited, status=(\d{1,3})\b"
+    r"|\bmake: \*\*\* \[.{1,200}\] Error (\d{1,3})\b",
     re.IGNORECASE | re.ASCII,
 )
 _BY_SIGNAL_TOLD = re.compile(
@@ -67,6 +69,9 @@ EXIT_NEEDLES = (
     "return code",
     "returncode",
     "exited with status",
+    "exited with code",
+    "code=exited",
+    "make: ***",
     "by signal",
     "on signal",
     "from signal",
@@ -116,7 +121,7 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
     True
     """
     if found := _IN_RANKS.search(line):
-        code = next(int(text) for text in (found[1], found[3], found[4]) if text is not None)
+        code = next(int(text) for text in (found[1], *found.groups()[2:]) if text is not None)
         ending = of_exit(code, supervised=found[2] is not None)
         return None if ending is None else (ending, int(found[2]) if found[2] else None)
     if found := _BY_SIGNAL_TOLD.search(line):

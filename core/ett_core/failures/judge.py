@@ -25,6 +25,8 @@ WAITED_WITHIN_S = 60.0
 """A wait that began with a save or a compilation lasted the time-out, give or take this."""
 EVIDENCE_SHOWN = 20
 MESSAGE_CHARACTERS = 300
+_OOM_CALL = re.compile(r"invoked oom[- ]killer|oom-kill:constraint", re.IGNORECASE | re.ASCII)
+_VICTIM = re.compile(r"killed process \d", re.IGNORECASE | re.ASCII)
 _TIMEOUT_MS = re.compile(
     r"timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|timeout of (\d{1,12}) ?ms", re.IGNORECASE | re.ASCII
 )
@@ -68,12 +70,13 @@ def judge(sightings: Sequence[Sighting]) -> Diagnosis:
         or _cascade(seen)
         or _earliest([s for s in seen if s.role == CASCADE and s.failure_class != UNKNOWN])
         or _hang(seen)
-        or _earliest([s for s in seen if s.role == ROOT])
+        or _earliest([s for s in seen if s.role == ROOT and not _is_unnamed(s)])
         or _earliest([s for s in seen if s.role == CASCADE])
         or _earliest([s for s in seen if s.role == TEARDOWN])
+        or _earliest([s for s in seen if _is_unnamed(s)])
     )
     if chosen is not None:
-        return _diagnosis(_sent_by_somebody(chosen, seen), seen)
+        return _diagnosis(_with_victim(_sent_by_somebody(chosen, seen), seen), seen)
     return _nothing_ended(seen)
 
 
@@ -83,6 +86,15 @@ def _sent_by_somebody(chosen: Sighting, seen: Sequence[Sighting]) -> Sighting:
     if denied and chosen.weak and chosen.failure_class == "host_oom":
         return msgspec.structs.replace(chosen, failure_class="external_stop")
     return chosen
+
+
+def _with_victim(chosen: Sighting, seen: Sequence[Sighting]) -> Sighting:
+    """Where the kernel ran out of memory: the line that says which process it ended, not the call before."""
+    if chosen.failure_class != "host_oom" or not _OOM_CALL.search(chosen.text):
+        return chosen
+    later = (s for s in seen if s.source == chosen.source and _by_time(s) > _by_time(chosen))
+    told = (s for s in later if s.failure_class == "host_oom" and _VICTIM.search(s.text))
+    return next((s for s in told if (s.order_s or 0.0) - (chosen.order_s or 0.0) <= SKEW_S), chosen)
 
 
 def _root(seen: Sequence[Sighting]) -> Sighting | None:
@@ -147,6 +159,11 @@ def _is_wait(sighting: Sighting) -> bool:
     return sighting.failure_class == "collective_timeout" or (
         _is_hint_of_a_hang(sighting) and not sighting.weak
     )
+
+
+def _is_unnamed(sighting: Sighting) -> bool:
+    """Last words that no table knows: any other end says more."""
+    return sighting.failure_class == UNKNOWN and sighting.weak and sighting.generic
 
 
 def _is_hint_of_a_hang(sighting: Sighting) -> bool:
@@ -235,11 +252,12 @@ def _nothing_ended(seen: Sequence[Sighting]) -> Diagnosis:
 
 def _evidence(chosen: Sighting, seen: Sequence[Sighting]) -> tuple[Evidence, ...]:
     """The lines that matter, in time order, what repeats only once a rank."""
-    shown = []
+    shown: list[Evidence] = []
     for _, group in groupby(seen, key=lambda s: (s.source, s.rank, s.failure_class, s.role)):
         first = next(group)
         if first.role != CONTEXT or first.failure_class == chosen.failure_class:
-            shown.append(_shown(first, _role_beside(first, chosen)))
+            kept = (first, *(s for s in group if s == chosen))
+            shown += (_shown(s, _role_beside(s, chosen)) for s in kept)
     at = next((i for i, e in enumerate(shown) if (e.source, e.line) == (chosen.source, chosen.line)), None)
     if at is None:
         shown.insert(0, _shown(chosen, chosen.role))

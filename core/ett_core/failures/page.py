@@ -14,7 +14,7 @@ _BY_OTHER_MEANS = {
     "checkpoint_stall": "A collective timed out exactly its time-out after a save began.",
     "compile_slow": "A collective timed out exactly its time-out after a compilation began.",
     "native_crash": "SIGSEGV, SIGABRT, SIGBUS, SIGILL or SIGFPE, and nothing that explains it.",
-    "unknown": "An exit code that means nothing by itself.",
+    "unknown": "An exit code that means nothing by itself; last words of an end that no table knows.",
     "user_code": "Any other exception of Python.",
 }
 _HEAD = """\

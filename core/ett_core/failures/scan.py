@@ -7,13 +7,14 @@ the first and the last ones (`needles`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 
-from ett_core.failures.classes import NOT_A_FAILURE
+from ett_core.failures.classes import NOT_A_FAILURE, UNKNOWN
 from ett_core.failures.exits import EXIT_NEEDLES, WORD_NEEDLES, exit_in
+from ett_core.failures.last_words import last_words
 from ett_core.failures.needles import LINE_LIMIT, Needles
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, WARNING, Rule
 from ett_core.failures.rules import RULES
@@ -108,7 +109,34 @@ def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 -
         found = read_line(text)
         if found is not None:
             seen.append(_placed(found, text, where, numbers.at(hit.start), moment))
-    return seen
+    return [*seen, *_unnamed_end(data, where, seen)]
+
+
+def _unnamed_end(data: bytes, where: Where, seen: Sequence[Sighting]) -> Iterator[Sighting]:
+    """By which words something ended here, where no table names any that did."""
+    ends = [s.failure_class for s in seen if s.role not in (WARNING, CONTEXT)]
+    if any(name != UNKNOWN for name in ends) or (last := last_words(data, _is_harmless)) is None:
+        return
+    if last.failure_class != UNKNOWN or not ends:
+        weak = last.failure_class == UNKNOWN
+        found = Sighting(
+            source="",
+            text=last.text,
+            failure_class=last.failure_class,
+            role=ROOT,
+            weak=weak,
+            generic=True,
+        )
+        moment = _Moments(data, Calendar(where.date)).of(last.start, last.text)
+        yield _placed(found, last.text, where, _LineNumbers(data).at(last.start), moment)
+
+
+def _is_harmless(line: str) -> bool:
+    """A warning, or what a table knows to end nothing."""
+    known = read_line(line)
+    return _AT_WARNING.search(line[:200]) is not None or (
+        known is not None and known.role in (WARNING, CONTEXT)
+    )
 
 
 def read_line(line: str) -> Sighting | None:

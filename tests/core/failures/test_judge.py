@@ -55,6 +55,17 @@ def test_a_kill_with_a_kernel_line_is_certain():
     assert (found.failure_class, found.confidence) == ("host_oom", "certain")
 
 
+def test_the_process_that_the_kernel_ended_is_quoted_and_not_the_call_before():
+    called = "Nov 29 10:00:01 n3 kernel: python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0"
+    tasks = "\n".join(f"Nov 29 10:00:01 n3 kernel: [  {pid}]  1000 {pid} 2000 python" for pid in range(90))
+    killed = "Nov 29 10:00:02 n3 kernel: Out of memory: Killed process 1168 (python) total-vm:9kB"
+    found = judge(seen(f"{called}\n{tasks}\n{killed}", date=DAY))
+    assert (found.failure_class, found.message) == ("host_oom", killed)
+    assert [line.line for line in found.evidence] == [1, 92]
+    later = killed.replace("10:00:02", "11:00:02")
+    assert judge(seen(f"{called}\n{tasks}\n{later}", date=DAY)).message == called
+
+
 def test_a_kill_that_the_kernel_did_not_do_came_from_somebody():
     rank = seen("failed (exitcode: -9) local_rank: 1 (pid: 1168) of binary: python")
     denied = seen(

@@ -1,0 +1,94 @@
+"""That something ended, where no table knows the words: read from the end of a log. Pure.
+
+A traceback, a fatal or aborting last word, an error after which nothing goes on: the log tells of a
+failure of a class that is not known. What is followed by progress or by a good end has ended nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ett_core.failures.classes import UNKNOWN
+from ett_core.failures.needles import LINE_LIMIT
+
+TAIL_BYTES = 32_768
+"""Last words are looked for in this much of a log: what is older was survived."""
+
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\)", re.ASCII)
+_RAISED = re.compile(
+    r"^(?:\[?(?:rank)?\d{1,6}\]?[:>] ?|\w{1,20}: )?"
+    r"(?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{1,60}(?:: .*)?$",
+    re.ASCII,
+)
+_END = re.compile(
+    r"(?-i:\bFATAL\b|\bCRITICAL\b|\bPANIC\b|^\[?[EFC]\d{4}[ \]]|\bERROR\b)|\bfatal: |\bfatal error\b"
+    r"|\babort(?:ed|ing)\b|\bpanic(?:ked)?\b|\b(?:core dumped|dumped core)\b|\bcrashed\b|\bdied\b"
+    r"|^error: |\bunhandled exception\b|\bnon-?zero (?:exit )?(?:status|code)\b"
+    r"|\bterminated (?:abnormally|unexpectedly|with (?:an )?errors?\b)|\bended abnormally\b"
+    r"|\bFailed with result\b|\|FAILED\|"
+    r"|\bgiving up\b|\b(?:cannot|can't|unable to) continue\b|\bshutting down due to\b"
+    r"|\bassertion\b.{0,200}\bfailed\b"
+    r"|\b(?:exiting|terminating|stopping|bailing out)\b.{0,80}\b(?:error|failure|failed|unrecoverable)\b"
+    r"|\b(?:error|failure|failed|unrecoverable)\b.{0,120}\b(?:exiting|terminating|stopping|bailing out)\b"
+    r"|\b(?:job|run|training|task|step|worker|process|program|launch|rank \d{1,6})\b.{0,40}(?<! 0) failed\b",
+    re.IGNORECASE | re.ASCII,
+)
+_SURVIVED = re.compile(
+    r"\bretry(?:ing)?\b|\bcontinuing\b|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b|\bfalling back\b|\brecovered\b"
+    r"|\bexit code[ :=]{0,3}0\b",
+    re.IGNORECASE | re.ASCII,
+)
+_GOES_ON = re.compile(
+    r"\b(?:step|epoch|iter|iteration|batch)\b\W{0,3}\d|\bloss\b\W{0,3}\d|\d{1,3}%\|"
+    r"|\b(?:complete|completed|finished|succeeded|successful|successfully|resuming|resumed|done)\b",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+class LastWords(NamedTuple):
+    """Where a line begins in the log, what it says, and the class that this suggests."""
+
+    start: int
+    text: str
+    failure_class: str
+
+
+def last_words(data: bytes, harmless: Callable[[str], bool] = lambda _: False) -> LastWords | None:
+    r"""The line near the end of a log by which something ended there; None where nothing did.
+
+    Lines that are `harmless` end nothing, whatever their words.
+
+    >>> last_words(b"step 1\nTraceback (most recent call last):\n  File 'x'\nacme.Boom: no fuel\n").text
+    'acme.Boom: no fuel'
+    >>> last_words(b"FATAL: cannot continue\n").failure_class
+    'unknown'
+    >>> last_words(b"Traceback (most recent call last):\n  File 'x'\nacme.Boom: no fuel\nstep 2 loss 0.1\n")
+    """
+    found: LastWords | None = None
+    traceback = False
+    for start, line in _tail(data):
+        if traceback and (line[:1].isspace() or not line):
+            continue
+        if _SURVIVED.search(line):
+            found, traceback = None, False
+        elif traceback and _RAISED.match(line):
+            found, traceback = LastWords(start, line, "user_code"), False
+        elif _TRACEBACK.search(line) or _END.search(line):
+            if not harmless(line):
+                traceback = _TRACEBACK.search(line) is not None
+                found = found or LastWords(start, line, UNKNOWN)
+        elif _GOES_ON.search(line):
+            found, traceback = None, False
+    return found
+
+
+def _tail(data: bytes) -> Iterator[tuple[int, str]]:
+    """The last lines, from a beginning on, and where each begins; of a line of any length its beginning."""
+    start = max(len(data) - TAIL_BYTES, 0)
+    if start:
+        start = data.find(b"\n", start) + 1 or len(data)
+    for line in data[start:].splitlines(keepends=True):
+        yield start, line[:LINE_LIMIT].decode("utf-8", "replace").rstrip()
+        start += len(line)
