@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from ett_dashboard import frames, job_fields, lever_files, listing
 from ett_dashboard.failures import files as failure_files
 from ett_dashboard.fleet import questions as fleet_questions
+from ett_dashboard.job import fields as attempt_fields
+from ett_dashboard.job.waterfall import starts
 from ett_dashboard.live import SharedReads, known
 
 Maker = Callable[[SharedReads, Mapping[str, str]], bytes]
@@ -28,9 +30,16 @@ def partition(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     return frames.partition_frame(job.components).to_csv(index=False).encode()
 
 
+def attempts(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
+    """The attempts of one job, with how each of them started."""
+    job = known(reads.job(asked.get("id", "")))
+    return listing.as_csv(attempt_fields.attempts({}), starts(job))
+
+
 FILES: Mapping[str, Maker] = {
     "jobs": jobs,
     "partition": partition,
+    "attempts": attempts,
     "failures": failure_files.failures,
     "classes": failure_files.classes,
     "nodes": failure_files.nodes,

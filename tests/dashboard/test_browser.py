@@ -110,7 +110,7 @@ def test_zoom_outlives_refreshes(app, exporter, page):
     story.train(970, 995, 1, every=5)
     post(exporter, story)
     step = f"step {story.step:,}"
-    expect(page.locator(".ett-said")).to_contain_text(step)
+    expect(page.locator(".ett-job .ett-said")).to_contain_text(step)
     until(page, lambda: drawn(page, "timeline") >= was_drawn + 2, "the timeline is not drawn again")
     assert chart.evaluate("box => box._fullLayout.xaxis.range.map(String)") == zoomed
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from ett_dashboard import figures, frames, links, markup, tiles, words
-from ett_dashboard.addresses import to_failure, to_job
+from ett_dashboard.addresses import to_failure, to_failures, to_job, to_page
 from ett_dashboard.chart import chart
 from ett_dashboard.fleet import questions
+from ett_dashboard.job.markup import waterfall, ways
+from ett_dashboard.job.waterfall import steps_of_recovery
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import EvidenceRow, FailureRow, FleetAnswer, JobDetail
 from ett_dashboard.settings import Settings
-from ett_dashboard.views import choices, details, frame
+from ett_dashboard.views import choices, details, frame, job_starts
 
 MOST_OFFERED = 100
 """Jobs in the box; a part of a name chooses among more."""
@@ -26,8 +28,9 @@ def show() -> None:
     """Draw the page of the job that the address names with `?id=`."""
     job_id = st.query_params.get("id", "")
     choose(job_id)
+    asked = st.query_params.to_dict()
     if job_id:
-        frame.live(lambda: _draw(job_id))
+        frame.live(lambda: _draw(job_id, asked))
     else:
         st.html(markup.quiet("Choose a job above; Fleet lists them with those first that hurt most."))
 
@@ -76,7 +79,7 @@ def _hint(answer: FleetAnswer | None) -> str:
     return f"Choose among {len(answer.jobs)} of {answer.total:,} jobs"
 
 
-def _draw(job_id: str) -> None:
+def _draw(job_id: str, asked: Mapping[str, str]) -> None:
     reading = shared_reads().job(job_id)
     if reading.unknown:
         st.html(
@@ -92,17 +95,26 @@ def _draw(job_id: str) -> None:
     frame.signs_of_age(reading)
     with st.container(key="live"):
         if reading.value is not None:
-            _job(reading.value)
+            _job(reading.value, asked)
 
 
-def _job(job: JobDetail) -> None:
+def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
     shares = frames.partition(job.components)
-    st.html(markup.job_head(job, job.known_at))
+    st.html(markup.job_head(job, job.known_at) + ways(_elsewhere(job.job_id)))
     st.html(markup.tiles(tiles.job_tiles(job), lead=True))
     _timeline(job)
     _partition(job, shares)
-    _failures(job.failure_list)
+    job_starts.show(job, asked)
+    _failures(job)
     details.show(job)
+
+
+def _elsewhere(job_id: str) -> list[tuple[str, str]]:
+    return [
+        ("Its failures", to_failures({"text": job_id, "window": "90d"})),
+        ("Its compile caches", to_page("caches", text=job_id)),
+        ("Its checkpoint interval", to_page("checkpoints", job=job_id)),
+    ]
 
 
 def _timeline(job: JobDetail) -> None:
@@ -139,16 +151,24 @@ def _partition(job: JobDetail, shares: Sequence[frames.Share]) -> None:
             st.html(markup.quiet("Ended by decision; training after its last checkpoint counts."))
 
 
-def _failures(failures: Sequence[FailureRow]) -> None:
+def _failures(job: JobDetail) -> None:
+    failures = job.failure_list
     st.html(markup.section("Failures", "what ended an attempt, what it cost, and the lines that tell of it"))
     if not failures:
         st.html(markup.quiet("None so far."))
     for number, failure in reversed(list(enumerate(failures, 1))):
         with st.expander(_failure_title(number, failure), expanded=number == len(failures)):
             st.html(markup.tiles(tiles.failure_tiles(failure)))
+            _recovery(job, failure)
             _evidence(failure)
             if failure.id:
-                st.html(markup.link(to_failure(failure.id), "Evidence across ranks, and what to do"))
+                st.html(ways([("Evidence across ranks, and what to do", to_failure(failure.id))]))
+
+
+def _recovery(job: JobDetail, failure: FailureRow) -> None:
+    steps = steps_of_recovery(job, failure)
+    if steps:
+        st.html(waterfall(steps, f"Recovery from the failure of attempt {failure.attempt}"))
 
 
 def _failure_title(number: int, failure: FailureRow) -> str:

@@ -1,0 +1,1 @@
+"""The parts of the Job page beyond its partition: starts, recoveries, ranks, checkpoints, throughput."""

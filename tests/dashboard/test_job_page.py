@@ -1,0 +1,45 @@
+"""The parts of the Job page in a real browser, over a real exporter that is fed over HTTP."""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import quote
+
+import pytest
+from browser import expect
+from stories import post, recovered
+
+HOSTILE = "<img src=x onerror='window.broken=1'> **b**"
+
+pytestmark = pytest.mark.service("chromium")
+
+
+def at(app: str, job_id: str) -> str:
+    return f"{app}/job?id={quote(job_id, safe='')}"
+
+
+def components(waterfall):
+    return [row.get_attribute("data-component") for row in waterfall.locator("tr[data-component]").all()]
+
+
+def test_starts_and_recoveries_are_taken_apart(app, exporter, page):
+    """The latest start is shown, another one once it is chosen; a failure shows what its recovery took."""
+    post(exporter, recovered("parts/starts", time.time() - 900, 890, job_name=HOSTILE))
+    page.goto(at(app, "parts/starts"))
+    latest = page.get_by_role("table", name="Start of attempt 1")
+    expect(latest.locator("tr[data-component='recover.checkpoint_load']")).to_contain_text("3.0 s")
+    expect(page.locator(".ett-said", has_text="Attempt 1 was in its loop after")).to_be_visible()
+    recovery = page.get_by_role("table", name="Recovery from the failure of attempt 0")
+    assert components(recovery)[0] == "recover.teardown"
+    assert set(components(latest)) < set(components(recovery))
+    attempts = page.get_by_role("table", name="Attempts")
+    attempts.get_by_role("link", name="attempt 0").click()
+    first = page.get_by_role("table", name="Start of attempt 0")
+    expect(first.locator("tr[data-component='start.allocation']")).to_contain_text("12 s")
+    assert "attempt=0" in page.url
+    assert "id=parts" in page.url
+    page.get_by_role("link", name="Its failures").click()
+    expect(
+        page.get_by_role("table", name="Failures").get_by_role("row").filter(has_text=HOSTILE)
+    ).to_have_count(1)
+    assert page.evaluate("window.broken") is None

@@ -1,0 +1,173 @@
+"""The parts of the Job page: what a start and a recovery were made of, in rows and words."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from ett_core.accounting.account import AttemptAccount
+from ett_dashboard import listing
+from ett_dashboard.job import fields, markup
+from ett_dashboard.job.waterfall import starts, steps, steps_of_recovery, steps_of_start
+from ett_dashboard.job.words import start_sentence
+from ett_dashboard.rows import FailureRow, JobDetail, StretchRow
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def attempt(number: int = 0, **known) -> AttemptAccount:
+    """An attempt of two ranks, from 10 to 100 s, with its loop from 40 s on."""
+    fields = {
+        "attempt": number,
+        "start": 10.0,
+        "end": 100.0,
+        "loop_start": 40.0,
+        "outcome": "running",
+        "observed": True,
+        "critical_rank": 1,
+        "leader": 0,
+        "world_size": 2,
+        "accelerators": 2,
+        "accelerator_type": "H100",
+        "resumed_step": 100,
+        "last_step": 400,
+        "first_batch_at": {0: 28.0, 1: 40.0},
+        "hidden": {},
+        "components": {"start.model_init": 30.0, "training": 60.0},
+    }
+    return AttemptAccount(**fields | known)
+
+
+def stretch(start: float, end: float, number: int = 0, **components: float) -> StretchRow:
+    named = {name.replace("__", "."): amount for name, amount in components.items()}
+    return StretchRow(start=start, end=end, attempt=number, components=named or {"training": end - start})
+
+
+LINE = [
+    stretch(0.0, 10.0, start__allocation=10.0),
+    stretch(10.0, 20.0, start__model_init=10.0),
+    stretch(20.0, 22.0, start__other=2.0),
+    stretch(22.0, 40.0, start__model_init=18.0),
+    stretch(40.0, 60.0),
+    stretch(60.0, 65.0, recover__teardown=5.0),
+    stretch(65.0, 80.0, 1, recover__compile=15.0),
+    stretch(80.0, 100.0, 1),
+]
+
+
+def job(*attempts: AttemptAccount, timeline=LINE) -> JobDetail:
+    return JobDetail(
+        job_id="j",
+        state="training",
+        start=0.0,
+        end=100.0,
+        wall_s=100.0,
+        components={"training": 100.0},
+        attempt_list=list(attempts),
+        timeline=timeline,
+    )
+
+
+def failure(time: float, ttr_s: float | None) -> FailureRow:
+    return FailureRow(
+        attempt=0,
+        time=time,
+        rank=1,
+        node="n",
+        exception=None,
+        message=None,
+        exit_code=None,
+        signal=9,
+        status=None,
+        silent=False,
+        ttr_s=ttr_s,
+        unsaved_s=0.0,
+        fallback_step=None,
+        resume_evidence="unknown",
+    )
+
+
+def told(found):
+    return {step.component: step.spans for step in found}
+
+
+def test_the_first_start_begins_with_the_allocation_and_a_component_that_is_broken_off_has_two_bars():
+    of = job(attempt())
+    assert told(steps_of_start(of, starts(of)[0])) == {
+        "start.allocation": ((0.0, 10.0),),
+        "start.model_init": ((10.0, 10.0), (22.0, 18.0)),
+        "start.other": ((20.0, 2.0),),
+    }
+
+
+def test_a_later_start_begins_with_its_attempt():
+    of = job(attempt(), attempt(1, start=65.0, loop_start=80.0))
+    assert told(steps_of_start(of, starts(of)[1])) == {"recover.compile": ((0.0, 15.0),)}
+
+
+def test_a_recovery_goes_over_attempts_to_the_next_loop_and_one_without_it_to_now():
+    gone_on = {"recover.teardown": ((0.0, 5.0),), "recover.compile": ((5.0, 15.0),)}
+    assert told(steps_of_recovery(job(), failure(60.0, 20.0))) == gone_on
+    assert told(steps_of_recovery(job(timeline=LINE[:-1]), failure(60.0, None))) == gone_on
+
+
+def test_the_steps_of_a_recovery_add_up_to_the_time_to_recover():
+    found = steps_of_recovery(job(), failure(60.0, 20.0))
+    assert sum(step.seconds for step in found) == 20.0
+
+
+def test_in_a_joined_stretch_a_start_comes_before_its_loop_and_a_gap_after_it():
+    joined = [stretch(0.0, 60.0, training=40.0, recover__restart=8.0, start__compile=12.0)]
+    assert told(steps(joined, 0.0, 12.0)) == {"start.compile": ((0.0, 12.0),)}
+    assert told(steps(joined, 52.0, 60.0)) == {"recover.restart": ((0.0, 8.0),)}
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({}, "attempt 0 was in its loop after 40 s; most of it went to start.model_init (28 s, 70.0 %)"),
+        ({}, "rank 1 held it up, first batches came 12 s apart"),
+        ({"first_batch_at": {0: 40.0, 1: 40.0}}, "(28 s, 70.0 %)"),
+        ({"loop_start": None}, "attempt 0 has been starting for 1 m 40 s"),
+        ({"loop_start": None, "outcome": "failed"}, "attempt 0 ended after 1 m 40 s, before any loop"),
+    ],
+)
+def test_a_start_in_words(known, words):
+    of = job(attempt(**known))
+    (start,) = starts(of)
+    how = start_sentence(start, steps_of_start(of, start)).how
+    assert words in how
+    assert ("held it up" in how) is ("first_batch_at" not in known)
+
+
+def test_what_other_tracks_hid_is_said_and_its_words_are_inert():
+    (start,) = starts(job(attempt(hidden={"compile": 30.0, "cache\u202e_load": 5.0, "nothing": 0.0})))
+    assert start_sentence(start, []).do == "Hidden by work beside it: compile 30 s, cache_load 5.0 s."
+    (start,) = starts(job(attempt()))
+    assert start_sentence(start, []).do == ""
+
+
+def test_a_waterfall_has_a_bar_where_a_component_owned_time():
+    html = markup.waterfall(steps(LINE, 0.0, 40.0), HOSTILE)
+    assert 'style="left:25.00%;width:25.00%;' in html
+    assert 'style="left:55.00%;width:45.00%;' in html
+    assert "<td>28 s</td><td>70.0 %</td>" in html
+    assert "<img" not in html
+    assert "Together" in markup.waterfall([], "nothing")
+
+
+def test_attempts_as_a_file_have_exact_values_and_none_where_nothing_is_known():
+    known = starts(job(attempt(hidden={"compile": 3.0}), attempt(1, loop_start=None, last_step=None)))
+    first, second = csv.DictReader(io.StringIO(listing.as_csv(fields.attempts({}), known).decode()))
+    assert (first["start_s"], first["behind_s"], first["hidden_s"]) == ("40.0", "12.0", "3.0")
+    assert (first["loop_s"], first["steps"], first["steps_per_s"]) == ("60.0", "300.0", "5.0")
+    assert (second["start_s"], second["steps"], second["steps_per_s"]) == ("", "", "")
+
+
+def test_a_row_of_the_attempts_leads_to_its_start_and_keeps_what_else_was_chosen():
+    columns = fields.attempts({"id": "a b", "zone": "UTC"})
+    (row,) = listing.rows(columns, starts(job(attempt(3))), lambda _start: "x")
+    assert row.cells[0].href == "job?id=a+b&zone=UTC&attempt=3"
+    assert [cell.text for cell in row.cells[:4]] == ["attempt 3", "running", "40 s", "rank 1"]
