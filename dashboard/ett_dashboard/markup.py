@@ -169,13 +169,14 @@ def link(address: str, html: str) -> str:
     return f'<a class="ett-go" href="{escape(address)}" target="_self">{html}</a>'
 
 
-def choices(groups: Iterable[tuple[str, Sequence[tuple[str, str, bool]]]]) -> str:
+def choices(groups: Sequence[tuple[str, Sequence[tuple[str, str, bool]]]]) -> str:
     """Links in groups with a title; of each link title, address, and whether it is chosen."""
     told = "".join(
         f'<span class="ett-choice"><i>{escape(title)}</i>{"".join(_choice(*link) for link in links)}</span>'
         for title, links in groups
     )
-    return f'<nav class="ett-choices" aria-label="What is shown">{told}</nav>'
+    title = ", ".join(title for title, _ in groups)
+    return f'<nav class="ett-choices" aria-label="{escape(title)}">{told}</nav>'
 
 
 def _choice(title: str, address: str, chosen: bool) -> str:  # noqa: FBT001 - a part of a link

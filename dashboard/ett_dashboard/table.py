@@ -15,7 +15,7 @@ from ett_dashboard.theme import ASSETS
 
 _mount = st.components.v2.component(
     "ett_table",
-    html='<div class="ett-scroll"><table class="ett-table"><caption></caption>'
+    html='<div class="ett-scroll" tabindex="0" role="region"><table class="ett-table"><caption></caption>'
     "<thead></thead><tbody></tbody></table></div>",
     js=(ASSETS / "table.js").read_text(encoding="utf-8"),
     isolate_styles=False,

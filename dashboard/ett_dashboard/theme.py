@@ -18,7 +18,7 @@ STREAMLIT_OPTIONS: Mapping[str, str | bool] = {
     "client.showErrorDetails": "none",
     "logger.hideWelcomeMessage": True,
     "logger.level": "warning",
-    "theme.light.primaryColor": "#1b7f79",
+    "theme.light.primaryColor": "#176d68",
     "theme.light.backgroundColor": "#f6f7f5",
     "theme.light.secondaryBackgroundColor": "#ffffff",
     "theme.light.textColor": "#1c2529",

@@ -31,6 +31,7 @@ from ett_core.events import (
     encode,
 )
 
+ETT = Path(sys.executable).with_name("ett")
 START_PHASES = {
     "device_init": 2.0,
     "process_group": 3.0,
@@ -174,8 +175,7 @@ def recovered(job_id: str, begin: float, until: float, **labels: str) -> Story:
 @contextmanager
 def running(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A real `ett` service on a free port: its address, once it has said it, and its process."""
-    ett = Path(sys.executable).with_name("ett")
-    with subprocess.Popen([ett, *words, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([ETT, *words, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()

@@ -39,7 +39,7 @@ export default function ({ parentElement, data }) {
   const box = parentElement.querySelector(".ett-chart");
   const { data: traces, layout } = data.figure;
   box.style.height = layout.height + "px";
-  box.setAttribute("role", "img");
+  box.setAttribute("role", "figure"); // an image may hold no buttons, and Plotly has some
   box.setAttribute("aria-label", data.title);
   const config = {
     displaylogo: false,

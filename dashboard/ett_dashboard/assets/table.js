@@ -49,6 +49,7 @@ function body(table, columns, rows) {
 export default function ({ parentElement, data }) {
   const table = parentElement.querySelector("table");
   table.caption.textContent = data.caption;
+  table.parentElement.ariaLabel = data.caption;
   head(table, data.columns);
   body(table, data.columns, data.rows);
   table.onclick = (event) => {
