@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 import signal as signals
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -34,6 +35,8 @@ _SENDER = re.compile(
     r"(?:local )?rank \d{1,9} \(pid \d{1,9}\) was ended by signal \d{1,3}(?: \(\w{1,20}\))?,"
     r" sent by (.{1,300}?)(?: before it told anything)?$"
 )
+_SENT = re.compile(r"rank (\d{1,9}) \(pid \d{1,9}\) was sent (SIG[A-Z]{2,8}) by (.{1,300})")
+_UNKNOWN_SENDER = re.compile(r"rank (\d{1,9}) was \w{1,10} by (SIG[A-Z]{2,8}) \((sender unknown)\)")
 _STATUS_WORDS = {
     "preempted": "preempted",
     "cancelled": "cancelled",
@@ -109,6 +112,29 @@ def sender_in(message: str | None) -> str:
     """
     found = _SENDER.match(_first_line(message))
     return found[1] if found else ""
+
+
+def senders_told(texts: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Who sent which signal to which rank, from what launchers told; by rank and name of the signal.
+
+    >>> senders_told(["rank 1 (pid 7) was sent SIGTERM by torchrun", "no space left"])
+    {('1', 'SIGTERM'): 'torchrun'}
+    """
+    found = (_SENT.fullmatch(text) for text in texts)
+    return {(match[1], match[2]): match[3] for match in found if match}
+
+
+def with_sender(text: str, senders: Mapping[tuple[str, str], str]) -> str:
+    """What a rank said of its end, with the sender of the signal where somebody else knows it.
+
+    >>> with_sender("rank 1 was stopped by SIGTERM (sender unknown)", {("1", "SIGTERM"): "torchrun"})
+    'rank 1 was stopped by SIGTERM (sent by torchrun)'
+    >>> with_sender("rank 2 was stopped by SIGTERM (sender unknown)", {("1", "SIGTERM"): "torchrun"})
+    'rank 2 was stopped by SIGTERM (sender unknown)'
+    """
+    found = _UNKNOWN_SENDER.match(text)
+    sender = senders.get((found[1], found[2])) if found else None
+    return f"{text[: found.start(3)]}{_sent(sender)}{text[found.end(3) :]}" if found and sender else text
 
 
 def _of_exception(exception: str | None, message: str | None) -> str:

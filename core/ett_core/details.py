@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from ett_core.archive import IN_MEMORY, Archive
-from ett_core.causes import cause_of_event
+from ett_core.causes import cause_of_event, senders_told, with_sender
 from ett_core.checkpoint_log import CheckpointLog, CheckpointLogState
 from ett_core.clocks import Clocks, canonical, corrected
 from ett_core.events import (
@@ -306,8 +306,12 @@ class JobDetails:
         return totals
 
     def evidence(self, attempt: int) -> list[EvidenceLine]:
-        """The evidence lines of one attempt, in order of time."""
-        return list(self._evidence.get(attempt, ()))
+        """The evidence lines of one attempt in order of time, signals with their senders where known."""
+        lines = self._evidence.get(attempt, [])
+        senders = senders_told(line.text for line in lines if line.source == "launcher")
+        if not senders:
+            return list(lines)
+        return [msgspec.structs.replace(line, text=with_sender(line.text, senders)) for line in lines]
 
     def stalls(self) -> list[dict[str, Any]]:
         """What launchers told of stalls, and of what the ranks were doing then, as JSON objects in order."""

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from ett_core.causes import cause_of_event
+from ett_core.details import JobDetails
 from ett_trainer_hooks.launcher.senders import Senders
 
 WAITS = """
@@ -65,20 +66,41 @@ def test_a_signal_from_elsewhere_has_no_known_sender(ett_run, events_in, tmp_pat
     assert cause == "rank 0 was killed by SIGKILL (sender unknown)"
 
 
+@pytest.fixture
+def one_fails(ett_run, events_in, tmp_path):
+    """The events of a job of two ranks under torchrun, of which it stops one as the other has failed."""
+
+    def run(worker_text):
+        worker = tmp_path / "worker.py"
+        worker.write_text(worker_text)
+        ready = tmp_path / "ready"
+        ready.mkdir()
+        torchrun = (
+            "from torch.distributed.run import main; import sys; "
+            f"sys.argv = ['torchrun', '--nproc-per-node', '2', {str(worker)!r}, {str(ready)!r}]; "
+            "main()"
+        )
+        ett_run(torchrun).communicate(timeout=120.0)
+        return events_in(tmp_path / "journal")
+
+    return run
+
+
 @pytest.mark.service("torch")
-def test_ranks_that_torchrun_stops_because_of_another_are_told_so(ett_run, events_in, tmp_path):
+def test_ranks_that_torchrun_stops_because_of_another_are_told_so(one_fails):
     """Torchrun's log says to which processes it sends what."""
-    worker = tmp_path / "worker.py"
-    worker.write_text(ONE_FAILS)
-    (tmp_path / "ready").mkdir()
-    torchrun = (
-        "from torch.distributed.run import main; import sys; "
-        f"sys.argv = ['torchrun', '--nproc-per-node', '2', {str(worker)!r}, {str(tmp_path / 'ready')!r}]; "
-        "main()"
-    )
-    ett_run(torchrun).communicate(timeout=120.0)
-    found = causes(events_in(tmp_path / "journal"), signal.SIGTERM)
+    found = causes(one_fails(ONE_FAILS), signal.SIGTERM)
     assert found == ["rank 1 was stopped by SIGTERM (sent by torchrun)"]
+
+
+@pytest.mark.service("torch")
+def test_a_rank_that_tells_of_its_signal_itself_gets_the_sender_from_the_launcher(one_fails):
+    """Its recorder hears SIGTERM and cannot know from whom."""
+    events = one_fails(ONE_FAILS.replace("signal.signal(signal.SIGTERM, signal.SIG_DFL)", ""))
+    details = JobDetails()
+    details.add(events)
+    told = [line.text for line in details.evidence(0) if line.rank == 1 and line.source == "failure"]
+    assert told == ["rank 1 was stopped by SIGTERM (sent by torchrun)\nreceived SIGTERM"]
 
 
 def test_only_the_process_and_the_signal_that_were_named_have_a_sender():

@@ -70,6 +70,8 @@ class Supervision:
         self._clock = clock
         self._error_file = error_file
         self._open: list[Death] = []
+        self._over: list[RankProcess] = []
+        """Ranks that told of their end themselves."""
         self._told: dict[int, int] = {}
         self._errors: dict[Path, WorkerError] = {}
         self._evidence: Counter[tuple[str, int]] = Counter()
@@ -110,6 +112,7 @@ class Supervision:
         self._base = msgspec.structs.replace(self._base, attempt=attempt, process_started_at=None)
         self._told.clear()
         self._open.clear()
+        self._over.clear()
         self._errors.clear()
         self.senders.clear()
         self.failed_statuses.clear()
@@ -130,6 +133,9 @@ class Supervision:
             self._read_error_of(process)
         for process in self.watch.fallen_silent:
             self._tell_silence(process)
+        died = {death.process.pid for death in self._open}
+        self._over += (process for process in self.watch.departed if process.pid not in died)
+        self._tell_senders()
         verdicts = [(death, self._judged(death, command_status)) for death in self._open]
         self._open = [death for death, verdict in verdicts if verdict is None]
         failures = [(death, verdict) for death, verdict in verdicts if verdict and verdict.is_failure]
@@ -214,6 +220,18 @@ class Supervision:
             attempt=process.attempt,
             of_rank=process.rank,
         )
+
+    def _tell_senders(self) -> None:
+        """Who sent SIGTERM to ranks that told of it themselves: they cannot know."""
+        open_still = []
+        for process in self._over:
+            if sender := self.senders.of(signal.SIGTERM, process.pid):
+                if self._may_tell("sender", EVIDENCE_PER_ATTEMPT):
+                    who = f"rank {process.rank} (pid {process.pid})"
+                    self.fact("launcher", f"{who} was sent SIGTERM by {sender}")
+            elif process.attempt == self.attempt:
+                open_still.append(process)
+        self._over = open_still
 
     def _tell_command(self, verdict: Verdict) -> None:
         error = self._read_error(self._error_file, "the command") if self._error_file else None
