@@ -447,8 +447,20 @@ class FleetGroup(msgspec.Struct, frozen=True, kw_only=True):
     ttr: Quantiles
 
 
+class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the time of all jobs went in one part of the time asked for: all of it, and by group."""
+
+    begin: float
+    end: float
+    all: FleetGroup
+    fleet: Sequence[FleetGroup]
+
+
 class Fleet(Answer, frozen=True, kw_only=True):
-    """Where the time of all jobs went between `begin` and `end`: all of it, and by group."""
+    """Where the time of all jobs went between `begin` and `end`: all of it, and by group.
+
+    `over_time`: equal parts of that time, where `buckets` asks for so many.
+    """
 
     begin: float
     end: float
@@ -456,6 +468,7 @@ class Fleet(Answer, frozen=True, kw_only=True):
     group_by: str | None
     all: FleetGroup
     fleet: Sequence[FleetGroup]
+    over_time: Sequence[FleetPart]
 
 
 class Changes(Answer, frozen=True, kw_only=True):

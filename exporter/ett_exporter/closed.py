@@ -11,14 +11,15 @@ import logging
 import math
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
-from ett_core.accounting.account import nanoseconds
+from ett_core.accounting.account import in_seconds, nanoseconds
 from ett_core.checkpoint_log import CheckpointDetail
 from ett_core.details import EvidenceLine
 from ett_core.failures import Diagnosis
@@ -150,6 +151,15 @@ def between(timeline: Sequence[Stretch], begin: float | None, end: float | None)
     return [s.cut(int(max(low, s.start_ns)), int(min(high, s.end_ns))) for s in inside]
 
 
+def amounts_of(timeline: Iterable[Stretch]) -> dict[str, float]:
+    """Seconds by component of some stretches."""
+    totals: dict[str, int] = {}
+    for stretch in timeline:
+        for component, amount_ns in stretch.shares:
+            totals[component] = totals.get(component, 0) + amount_ns
+    return in_seconds(totals)
+
+
 class ClosedJob:
     """A job of which the store holds rows; safe to use from any thread."""
 
@@ -187,6 +197,13 @@ class ClosedJob:
         if page is None:
             return None
         return replace(page, view=_as_of(page.view, now), timeline=between(page.timeline, begin, end))
+
+    def spans(self, _now: float, edges: Sequence[float]) -> Sequence[Mapping[str, float]]:
+        """Seconds by component in each part between moments that follow each other (Unix seconds)."""
+        page = self._page()
+        if page is None:
+            return ()
+        return [amounts_of(between(page.timeline, begin, end)) for begin, end in pairwise(edges)]
 
     def _page(self) -> JobPage | None:
         """The page; one that was not written by this version or the ones before it hides no other job."""

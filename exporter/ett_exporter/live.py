@@ -12,6 +12,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -383,6 +384,20 @@ class LiveJob:
                 heard_at=self._details.heard_at(latest),
                 paces=self._details.rank_paces.latest_paces(latest),
             )
+
+    def spans(self, now: float, edges: Sequence[float]) -> Sequence[Mapping[str, float]]:
+        """Seconds by component in each part between moments that follow each other (Unix seconds)."""
+        with self._lock:
+            self._build_or_go_on()
+            view = self._view(now)
+            if view is None:
+                return ()
+            account = view.account
+            cut = [max(min(edge, account.end), account.start) for edge in edges]
+            return [
+                self._fold.window(low, high, account.as_of) if low < high else {}
+                for low, high in pairwise(cut)
+            ]
 
     def _view(self, now: float) -> JobView | None:
         """A view that is new, or up to `VIEW_AGE_S` old if nothing came since: readers share it."""

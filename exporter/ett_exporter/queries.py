@@ -222,13 +222,14 @@ class WhatIfQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs, which time (`window`, or `begin` and `end`), weighted and grouped how."""
+    """Which jobs, which time (`window`, or `begin` and `end`), weighted, grouped and cut how."""
 
     window: Literal["1h", "24h", "7d"] = "24h"
     begin: Moment | None = None
     end: Moment | None = None
     weight: Literal["job", "accelerator", "cost"] = "accelerator"
     group_by: Literal["cluster", "team", "model", "scheduler", "accelerator_type", "state"] | None = None
+    buckets: Annotated[int, msgspec.Meta(ge=1, le=500)] | None = None
 
 
 class ChangesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from ett_core.accounting import Stretch
-from ett_core.accounting.account import in_seconds
 from ett_core.urgency import urgency
 from ett_exporter.answer_types import (
     Attempts,
@@ -16,7 +15,7 @@ from ett_exporter.answer_types import (
     Changes,
     Checkpoints,
     Fleet,
-    FleetGroup,
+    FleetPart,
     Health,
     Job,
     JobCaches,
@@ -38,6 +37,7 @@ from ett_exporter.answers import (
     timeline_answer,
 )
 from ett_exporter.fleet import Window, groups_of
+from ett_exporter.fleet_spans import WHOLE, FleetSpans, edges_of
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.live import WINDOWS_S, JobPage, JobView
 from ett_exporter.pages import page_of
@@ -71,6 +71,7 @@ class Reads:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._spans = FleetSpans(service)
         self._started_at = service.clock()
 
     def jobs(self, query: JobsQuery) -> Jobs:
@@ -133,15 +134,16 @@ class Reads:
         if query.weight == "cost" and not prices:
             raise QueryError("weight: no prices of accelerators are set here (--price)")
         now = self._service.clock()
-        window, whole, groups = self._fleet(query, now)
+        whole, *parts = self._fleet(query, now)
         return Fleet(
             as_of=now,
-            begin=window.begin,
-            end=window.end,
+            begin=whole.begin,
+            end=whole.end,
             weight=query.weight,
             group_by=query.group_by,
-            all=whole,
-            fleet=groups,
+            all=whole.all,
+            fleet=whole.fleet,
+            over_time=parts,
         )
 
     def changes(self, query: ChangesQuery) -> Changes:
@@ -184,48 +186,40 @@ class Reads:
             raise UnknownJobError(f"no job {job_id[:128]!r} is known here{self._service.whereabouts(job_id)}")
         return page
 
-    def _fleet(self, query: FleetQuery, now: float) -> tuple[Window, FleetGroup, list[FleetGroup]]:
-        """The window of a query, all of its jobs together, and their groups."""
-        if query.text or query.begin is not None or query.end is not None:
-            return self._fleet_job_by_job(query, now)
+    def _fleet(self, query: FleetQuery, now: float) -> list[FleetPart]:
+        """The time that a query asks for, and after it each of its parts, if it wants any."""
+        if query.begin is not None or query.end is not None or query.buckets is not None:
+            return self._fleet_between(query, now)
         window = Window(now - WINDOWS_S[query.window], now, query.window)
+        if query.text:
+            sums = Sums()
+            for view in self._views(query):
+                sums.change(None, part_of(view))
+            return self._answer(sums, query, [window])
         roster = self._service.roster
         roster.renew(now, QUICKLY_S)
         with roster.sums() as ledger:
-            return window, *groups_of(ledger.windows, query, window, self._service.settings.prices)
+            return self._answer(ledger.windows, query, [window])
 
-    def _fleet_job_by_job(self, query: FleetQuery, now: float) -> tuple[Window, FleetGroup, list[FleetGroup]]:
-        views, sums = self._views(query), Sums()
-        if query.begin is None and query.end is None:
-            window = Window(now - WINDOWS_S[query.window], now)
-            for view in views:
-                sums.change(None, part_of(view, {window.name: view.windows[query.window]}))
-        else:
-            first = min((view.account.start for view in views), default=now)
-            begin = first if query.begin is None else query.begin
-            window = Window(begin, now if query.end is None else query.end)
-            for view in views:
-                sums.change(None, part_of(view, {window.name: self._between(view, window, now)}))
-        return window, *groups_of(sums, query, window, self._service.settings.prices)
+    def _fleet_between(self, query: FleetQuery, now: float) -> list[FleetPart]:
+        views = self._views(query)
+        begin, end = query.begin, now if query.end is None else query.end
+        if begin is None and query.end is None:
+            begin = now - WINDOWS_S[query.window]
+        if begin is None:
+            begin = min((view.account.start for view in views), default=now)
+        edges = edges_of(begin, end, query.buckets or 1)
+        sums = self._spans.sums(views, edges, now)
+        parts = list(pairwise(edges)) if query.buckets else []
+        named = [Window(*part, str(place)) for place, part in enumerate(parts)]
+        return self._answer(sums, query, [Window(begin, end, WHOLE), *named])
 
-    def _between(self, view: JobView, window: Window, now: float) -> Mapping[str, float]:
-        """The seconds of a job between two moments."""
-        account = view.account
-        if window.begin >= account.end or window.end <= account.start or window.begin >= window.end:
-            return {}
-        if window.begin <= account.start and account.end <= window.end:
-            return account.components
-        page = self._service.page(account.job_id, now, window.begin, window.end)
-        return {} if page is None else amounts_of(page.timeline)
-
-
-def amounts_of(timeline: Sequence[Stretch]) -> Mapping[str, float]:
-    """Seconds by component of some stretches."""
-    totals: dict[str, int] = {}
-    for stretch in timeline:
-        for component, amount_ns in stretch.shares:
-            totals[component] = totals.get(component, 0) + amount_ns
-    return in_seconds(totals)
+    def _answer(self, sums: Sums, query: FleetQuery, windows: Sequence[Window]) -> list[FleetPart]:
+        prices, found = self._service.settings.prices, []
+        for window in windows:
+            whole, groups = groups_of(sums, query, window, prices)
+            found.append(FleetPart(begin=window.begin, end=window.end, all=whole, fleet=groups))
+        return found
 
 
 def in_order(views: Sequence[JobView], sort: str) -> list[JobView]:

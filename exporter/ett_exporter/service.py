@@ -11,7 +11,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
@@ -223,6 +223,11 @@ class Service:
         """One job in full; None where it is unknown."""
         job = self._jobs.get(job_id)
         return job.page(now, begin, end) if job else None
+
+    def spans(self, job_id: str, now: float, edges: Sequence[float]) -> Sequence[Mapping[str, float]]:
+        """Seconds of a job by component in each part between moments; none where it is unknown."""
+        job = self._jobs.get(job_id)
+        return job.spans(now, edges) if job else ()
 
     @property
     def is_ready(self) -> bool:

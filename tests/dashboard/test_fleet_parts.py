@@ -11,9 +11,9 @@ from ett_dashboard import job_fields
 from ett_dashboard.failures.rows import FailureGroup
 from ett_dashboard.fleet import figures, questions, words
 from ett_dashboard.fleet.tiles import fleet_tiles
-from ett_dashboard.report.rows import FleetTime, FleetWindow
+from ett_dashboard.report.rows import FleetPart, FleetTime, FleetWindow
 from ett_dashboard.rows import JobsTogether
-from ett_exporter.queries import JobsQuery
+from ett_exporter.queries import FleetQuery, JobsQuery
 
 
 def spent(**components: float) -> FleetTime:
@@ -28,18 +28,18 @@ def spent(**components: float) -> FleetTime:
     )
 
 
-def part(begin: float, end: float, **components: float) -> FleetWindow:
-    return FleetWindow(as_of=end, begin=begin, end=end, all=spent(**components))
+def part(begin: float, end: float, **components: float) -> FleetPart:
+    return FleetPart(begin=begin, end=end, all=spent(**components))
 
 
-def test_parts_that_are_over_are_asked_for_by_the_same_question_until_the_next_begins():
+def test_parts_are_asked_for_at_once_by_the_same_question_until_the_next_begins():
     weight = questions.weighing("accelerator", None)
     first = questions.over_time("24h", weight, {"team": "a"}, now=7_200_010.0)
-    later = questions.over_time("24h", weight, {"team": "a"}, now=7_203_000.0)
-    assert first == later
-    assert [dict(one.parameters)["begin"] for one in first[-2:]] == ["7192800", "7200000"]
-    assert "end" not in dict(first[-1].parameters)
-    assert questions.over_time("24h", weight, {}, now=7_207_201.0)[:-1] != first[:-1]
+    assert first == questions.over_time("24h", weight, {"team": "a"}, now=7_203_000.0)
+    asked = dict(first.parameters)
+    assert (asked["begin"], asked["end"], asked["buckets"]) == ("7120800", "7207200", "12")
+    assert first != questions.over_time("24h", weight, {"team": "a"}, now=7_207_201.0)
+    assert msgspec.convert(asked, FleetQuery, strict=False).buckets == 12
 
 
 def test_a_price_said_here_goes_before_those_of_the_exporter():
@@ -60,8 +60,10 @@ def test_the_sentence_names_the_largest_loss_in_what_is_weighed():
 
 def test_shares_over_time_add_up_to_a_hundred_and_empty_parts_are_left_out():
     parts = [part(0, 60, training=3.0, stalled=1.0), part(60, 120), part(120, 180, unobserved=2.0)]
-    drawn = figures.over_time(parts, timezone.utc)["data"]
+    found = FleetWindow(as_of=150.0, begin=0, end=180, all=spent(training=3.0), over_time=parts)
+    drawn = figures.over_time(found, timezone.utc)["data"]
     assert [sum(values) for values in zip(*(trace["y"] for trace in drawn), strict=True)] == [100.0] * 4
+    assert drawn[0]["x"][-1] == "1970-01-01 00:02:30"
 
 
 @pytest.mark.parametrize(

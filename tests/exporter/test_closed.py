@@ -85,6 +85,21 @@ def test_a_part_of_a_timeline_is_that_of_the_fold(tmp_path, story, times):
         assert between(whole, *times) == list(opened.service.page("a", NOW, *times).timeline)
 
 
+def test_parts_of_a_closed_job_are_those_of_the_fold(tmp_path, story):
+    """Cut between any moments, the seconds of a job are the same before and after it is closed."""
+    edges = [NOW - 250.0, NOW - 170.0, NOW - 100.0, NOW - 95.5, NOW + 10.0]
+    with closing(Store(str(tmp_path / "ett"))) as store:
+        opened = Opened(store)
+        opened.send(story("a"))
+        before = opened.service.spans("a", NOW, edges)
+        opened.now = NOW + 10 * DAY_S
+        opened.clean()
+        assert opened.kind("a") is ClosedJob
+        assert opened.service.spans("a", opened.now, edges) == before
+        assert [bool(part) for part in before] == [True] * 4
+        assert opened.service.spans("nobody", NOW, edges) == ()
+
+
 def test_few_closed_jobs_stay_in_memory_and_all_are_answered(tmp_path, story):
     """Asked for again and again, each answers as it did; no more views are kept than there is room for."""
     with closing(Store(str(tmp_path / "ett"))) as store:

@@ -10,6 +10,7 @@ from collections import Counter
 import httpx
 import pytest
 
+from ett_core.events import PhaseBegin, PhaseEnd
 from ett_exporter.answer_types import Quantiles
 from ett_exporter.api import make_app
 from ett_exporter.fleet import quantiles
@@ -250,6 +251,45 @@ def test_a_span_of_the_fleet_is_exact(api):
     halves = [api.get("/api/v1/fleet", begin=b, end=b + 15, weight="job") for b in (begin, begin + 15)]
     for name, amount in fleet["all"]["components"].items():
         assert sum(h["all"]["components"].get(name, 0.0) for h in halves) == pytest.approx(amount)
+
+
+@pytest.mark.parametrize("weight", ["job", "accelerator", "cost"])
+@pytest.mark.parametrize("chosen", [{}, {"group_by": "cluster"}, {"cluster": "c1"}, {"text": "team/"}])
+def test_buckets_add_up_to_their_window(api, weight, chosen):
+    """Equal parts follow each other; what they hold together is what the window holds without parts."""
+    whole = api.get("/api/v1/fleet", window="1h", weight=weight, **chosen)
+    cut = api.get("/api/v1/fleet", window="1h", weight=weight, buckets=144, **chosen)
+    parts = cut["over_time"]
+    assert {**cut, "over_time": []} == approximately_all(whole)
+    assert [part["begin"] for part in parts[1:]] == [part["end"] for part in parts[:-1]]
+    assert (parts[0]["begin"], parts[-1]["end"], len(parts)) == (whole["begin"], whole["end"], 144)
+    assert sum(bool(part["all"]["total"]) for part in parts) > 2
+    for name, amount in whole["all"]["components"].items():
+        assert sum(p["all"]["components"].get(name, 0.0) for p in parts) == pytest.approx(amount)
+    assert sum(part["all"]["failures"] for part in parts) == whole["all"]["failures"]
+    for part in parts:
+        groups = sum(group["total"] for group in part["fleet"])
+        assert groups == pytest.approx(part["all"]["total"] if "group_by" in chosen else 0.0)
+
+
+def approximately_all(fleet):
+    """The answer about a fleet, its groups compared as above."""
+    return {**fleet, "all": approximately(fleet["all"]), "fleet": [approximately(g) for g in fleet["fleet"]]}
+
+
+def test_parts_of_a_job_that_is_over_are_read_again_when_more_of_it_comes(api, story):
+    """What was kept of a job gives way once late events change it."""
+    query = {"begin": NOW - 3600, "end": NOW, "weight": "job", "buckets": 144, "text": "team/a"}
+    before = api.get("/api/v1/fleet", **query)
+    assert api.get("/api/v1/fleet", **query) == before
+    late = story("team/a", BEGIN)
+    late.tell(125.0, PhaseBegin, attempt=1, phase="evaluation")
+    late.tell(128.0, PhaseEnd, attempt=1, phase="evaluation")
+    for body in late.bodies().values():
+        api.service.ingest(body)
+    after = api.get("/api/v1/fleet", **query)
+    assert after == Api(api.service).get("/api/v1/fleet", **query) != before
+    assert after["all"]["components"]["evaluation"] == pytest.approx(3.0)
 
 
 def test_without_prices_cost_is_refused_in_words(service):

@@ -33,10 +33,14 @@ def classes(groups: Sequence[FailureGroup], price_per_hour: float | None) -> Fig
     return bars(names, lost, texts=texts, hovers=hovers, hues=hues)
 
 
-def over_time(parts: Sequence[FleetWindow], zone: tzinfo) -> Figure:
-    """Shares of each part of time by group, stacked to 100 %; parts without any time are gaps."""
-    known = [part for part in parts if part.all.total]
-    moments = [datetime.fromtimestamp(edge, zone) for part in known for edge in (part.begin, part.end)]
+def over_time(found: FleetWindow, zone: tzinfo) -> Figure:
+    """Shares of each part of time by group, stacked to 100 %; parts without any time are gaps.
+
+    The last part ends with what is known.
+    """
+    known = [part for part in found.over_time if part.all.total]
+    edges = [edge for part in known for edge in (part.begin, min(part.end, found.as_of))]
+    moments = [datetime.fromtimestamp(edge, zone) for edge in edges]
     data = []
     for group in GROUPS:
         shares = [100 * group_seconds(part.all.components)[group] / part.all.total for part in known]

@@ -14,7 +14,7 @@ HOUR_S = 3600.0
 WINDOWS_S: Mapping[str, float] = {"1h": HOUR_S, "24h": 24 * HOUR_S, "7d": 168 * HOUR_S}
 PARTS: Mapping[str, int] = {"1h": 12, "24h": 12, "7d": 14}
 """In how many parts each window is drawn over time; the edges of parts are whole hours and the like."""
-WINDOW_KEPT_S, PAST_KEPT_S = 5.0, 600.0
+WINDOW_KEPT_S, PARTS_KEPT_S = 5.0, 30.0
 FILTERS = ("cluster", "team", "model", "scheduler", "text")
 SORTS: Mapping[str, str] = {
     "job": "job_name",
@@ -69,21 +69,16 @@ def window(name: str, weight: Weighing, chosen: Mapping[str, str]) -> Question[F
     return _fleet(weight, chosen, WINDOW_KEPT_S, window=name)
 
 
-def over_time(
-    name: str, weight: Weighing, chosen: Mapping[str, str], now: float
-) -> list[Question[FleetWindow]]:
-    """The same in parts of the window, the earliest first; the last one goes on until now.
+def over_time(name: str, weight: Weighing, chosen: Mapping[str, str], now: float) -> Question[FleetWindow]:
+    """The same in parts of the window; the last one goes on.
 
-    Parts that are over have the same edges, and so the same question, until the next one begins.
+    The question stays the same until the next part begins.
     """
-    size_s = WINDOWS_S[name] / PARTS[name]
-    last = now // size_s * size_s
-    begins = [last - size_s * place for place in range(PARTS[name] - 1, 0, -1)]
-    past = [
-        _fleet(weight, chosen, PAST_KEPT_S, begin=f"{begin:.0f}", end=f"{begin + size_s:.0f}")
-        for begin in begins
-    ]
-    return [*past, _fleet(weight, chosen, WINDOW_KEPT_S, begin=f"{last:.0f}")]
+    parts = PARTS[name]
+    size_s = WINDOWS_S[name] / parts
+    end = (now // size_s + 1) * size_s
+    when = {"begin": f"{end - parts * size_s:.0f}", "end": f"{end:.0f}", "buckets": str(parts)}
+    return _fleet(weight, chosen, PARTS_KEPT_S, **when)
 
 
 def _fleet(weight: Weighing, chosen: Mapping[str, str], keep_s: float, **when: str) -> Question[FleetWindow]:

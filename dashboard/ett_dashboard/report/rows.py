@@ -28,6 +28,14 @@ class FleetTime(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0
 
 
+class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the time of some jobs went between two moments."""
+
+    begin: float
+    end: float
+    all: FleetTime
+
+
 class FleetWindow(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `GET /api/v1/fleet`."""
 
@@ -36,6 +44,7 @@ class FleetWindow(msgspec.Struct, frozen=True, kw_only=True):
     end: float
     all: FleetTime
     fleet: Sequence[FleetTime] = ()
+    over_time: Sequence[FleetPart] = ()
 
 
 def job(job_id: str) -> Question[ReportedJob]:

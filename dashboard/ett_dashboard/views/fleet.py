@@ -146,10 +146,9 @@ def _losses(found: FleetWindow, asked: Mapping[str, str], window: str, weighing:
 
 def _over_time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
     st.html(markup.section("Over time", "shares of all time; together 100 %", legend=True))
-    asking = questions.over_time(window, weighing, asked, time.time())
-    parts = [answer for one in asking if (answer := shared_reads().ask(one).value) is not None]
-    if any(part.all.total for part in parts):
-        drawn = fleet_figures.over_time(parts, frame.zone())
+    found = shared_reads().ask(questions.over_time(window, weighing, asked, time.time())).value
+    if found is not None and found.all.total:
+        drawn = fleet_figures.over_time(found, frame.zone())
         chart(drawn, title="Shares of time by group", key="over_time", revision=window, zoom=True)
     else:
         st.html(markup.quiet("No time is known within this window."))
