@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from ett_dashboard import frames, job_fields, lever_files, listing
 from ett_dashboard.failures import files as failure_files
 from ett_dashboard.fleet import questions as fleet_questions
-from ett_dashboard.job import fields as attempt_fields
+from ett_dashboard.job import fields as job_parts
+from ett_dashboard.job import questions as job_questions
+from ett_dashboard.job.ranks import rank_lines
 from ett_dashboard.job.waterfall import starts
 from ett_dashboard.live import SharedReads, known
 
@@ -33,13 +35,21 @@ def partition(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
 def attempts(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     """The attempts of one job, with how each of them started."""
     job = known(reads.job(asked.get("id", "")))
-    return listing.as_csv(attempt_fields.attempts({}), starts(job))
+    return listing.as_csv(job_parts.attempts({}), starts(job))
+
+
+def ranks(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
+    """The ranks of the latest attempt of one job."""
+    job_id = asked.get("id", "")
+    lines = rank_lines(known(reads.job(job_id)), known(reads.ask(job_questions.ranks(job_id))))
+    return listing.as_csv(job_parts.ranks(), lines)
 
 
 FILES: Mapping[str, Maker] = {
     "jobs": jobs,
     "partition": partition,
     "attempts": attempts,
+    "ranks": ranks,
     "failures": failure_files.failures,
     "classes": failure_files.classes,
     "nodes": failure_files.nodes,

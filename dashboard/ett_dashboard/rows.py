@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ett_core.accounting.account import AttemptAccount, FailureAccount
+from ett_core.failures import Diagnosis
 
 
 class CacheRow(msgspec.Struct, frozen=True):
@@ -109,6 +110,18 @@ class FailureRow(FailureAccount, frozen=True, kw_only=True):
     id: str = ""
     cause: str = ""
     evidence: Sequence[EvidenceRow] = ()
+    diagnosis: Diagnosis | None = None
+
+    @property
+    def first_rank(self) -> int | None:
+        """The rank that it began with, as far as it was diagnosed; None where no rank is known."""
+        rank = None if self.diagnosis is None else self.diagnosis.rank
+        return None if rank is None or rank < 0 else rank
+
+    @property
+    def first_node(self) -> str:
+        """The node that it began on; empty where it is not known."""
+        return "" if self.diagnosis is None else self.diagnosis.node
 
 
 class StretchRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +145,15 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool | str | None = None
 
 
+class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """How long steps took without data wait, over all ranks and attempts."""
+
+    timed: int = 0
+    p50_s: float | None = None
+    p99_s: float | None = None
+    max_s: float | None = None
+
+
 class JobDetail(Job, frozen=True, kw_only=True):
     """The answer of `GET /api/v1/jobs/{job_id}`."""
 
@@ -141,7 +163,7 @@ class JobDetail(Job, frozen=True, kw_only=True):
     timeline: list[StretchRow] = []
     checkpoints: list[CheckpointRow] = []
     compile: dict[str, float] = {}
-    hidden: dict[str, float] = {}
+    step_times: StepTimes | None = None
     versions: dict[str, str] = {}
     labels: dict[str, str] = {}
     areas: dict[str, float] = {}

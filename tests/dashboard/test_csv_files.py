@@ -35,6 +35,15 @@ def test_the_table_of_jobs_holds_every_job(app, exporter):
     assert (row["team"], row["failures"]) == ("rank", "1")
 
 
+def test_attempts_and_ranks_of_a_job_hold_every_one(app, exporter):
+    post(exporter, recovered("csv/parts", time.time() - 900, 600))
+    attempts = table_at(f"{app}/csv/attempts?id=csv%2Fparts")
+    assert [(row["attempt"], row["outcome"]) for row in attempts] == [("0", "failed"), ("1", "running")]
+    ranks = {row["rank"]: row for row in table_at(f"{app}/csv/ranks?id=csv%2Fparts")}
+    assert {rank: row["node"] for rank, row in ranks.items()} == {"0": "node-a", "1": "node-a"}
+    assert "died first once" in ranks["1"]["part"]
+
+
 def test_what_is_not_there_is_said_in_a_sentence(app):
     names = ", ".join(FILES)
     assert httpx.get(f"{app}/csv/nothing").text == f"no table is called 'nothing'; there are: {names}\n"

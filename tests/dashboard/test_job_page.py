@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from urllib.parse import quote
 
@@ -43,3 +44,17 @@ def test_starts_and_recoveries_are_taken_apart(app, exporter, page):
         page.get_by_role("table", name="Failures").get_by_role("row").filter(has_text=HOSTILE)
     ).to_have_count(1)
     assert page.evaluate("window.broken") is None
+
+
+def test_ranks_checkpoints_and_throughput_are_told(app, exporter, page):
+    """Who died first, how fast the job trains, how often it saves, and the way to the curve of intervals."""
+    post(exporter, recovered("parts/ranks", time.time() - 900, 890))
+    page.goto(at(app, "parts/ranks"))
+    expect(page.get_by_text("Rank 1 on node-a died first once, last in attempt 0.")).to_be_visible()
+    ranks = page.get_by_role("table", name="Ranks").get_by_role("row")
+    expect(ranks.filter(has_text="rank 1")).to_contain_text("last to start, died first once")
+    expect(ranks.filter(has_text="rank 0")).to_contain_text("leads the loop")
+    expect(page.locator(".ett-tile", has_text="Steps a second")).to_contain_text(re.compile(r"\d"))
+    expect(page.locator(".ett-tile", has_text="Blocks for")).to_contain_text("1.5 s")
+    page.get_by_role("link", name="What other intervals would waste").click()
+    page.wait_for_url("**/checkpoints?job=parts*ranks")

@@ -1,18 +1,24 @@
-"""The parts of the Job page: what a start and a recovery were made of, in rows and words."""
+"""The parts of the Job page: starts, recoveries, ranks, checkpoints and throughput in rows and words."""
 
 from __future__ import annotations
 
 import csv
 import io
 
+import msgspec
 import pytest
 
 from ett_core.accounting.account import AttemptAccount
+from ett_core.failures import Diagnosis
 from ett_dashboard import listing
+from ett_dashboard.checkpoints.rows import IntervalRow, Intervals
 from ett_dashboard.job import fields, markup
+from ett_dashboard.job.ranks import rank_lines, rank_sentences
+from ett_dashboard.job.rows import RankRow, Ranks, StragglerRow
+from ett_dashboard.job.tiles import checkpoint_tiles, throughput_tiles
 from ett_dashboard.job.waterfall import starts, steps, steps_of_recovery, steps_of_start
 from ett_dashboard.job.words import start_sentence
-from ett_dashboard.rows import FailureRow, JobDetail, StretchRow
+from ett_dashboard.rows import FailureRow, JobDetail, StepTimes, StretchRow
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -127,7 +133,7 @@ def test_in_a_joined_stretch_a_start_comes_before_its_loop_and_a_gap_after_it():
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        ({}, "attempt 0 was in its loop after 40 s; most of it went to start.model_init (28 s, 70.0 %)"),
+        ({}, "attempt 0 was in its loop after 40 s; the longest part was start.model_init (28 s, 70.0 %)"),
         ({}, "rank 1 held it up, first batches came 12 s apart"),
         ({"first_batch_at": {0: 40.0, 1: 40.0}}, "(28 s, 70.0 %)"),
         ({"loop_start": None}, "attempt 0 has been starting for 1 m 40 s"),
@@ -171,3 +177,83 @@ def test_a_row_of_the_attempts_leads_to_its_start_and_keeps_what_else_was_chosen
     (row,) = listing.rows(columns, starts(job(attempt(3))), lambda _start: "x")
     assert row.cells[0].href == "job?id=a+b&zone=UTC&attempt=3"
     assert [cell.text for cell in row.cells[:4]] == ["attempt 3", "running", "40 s", "rank 1"]
+
+
+def diagnosed(number: int, rank: int | None, node: str = "") -> FailureRow:
+    diagnosis = Diagnosis("gpu_oom", "workload", "root", "certain", "with_change", rank, node, (), "")
+    return msgspec.structs.replace(failure(60.0, 1.0), attempt=number, diagnosis=diagnosis)
+
+
+SLOW = StragglerRow(attempt=1, rank=2, node="n2", since=0.0, until=240.0, ratio=2.13, cause="data_wait")
+
+
+def test_slow_ranks_are_told_with_what_slows_them_those_that_are_slow_now_first():
+    now = msgspec.structs.replace(SLOW, rank=0, node="", until=60.0, ratio=1.5, cause="step", ongoing=True)
+    assert rank_sentences([], Ranks(as_of=0.0, stragglers=[SLOW, now])) == [
+        "Rank 0 is slow now, for 1 m 0 s: 1.5 times as long a step, its own steps take longer.",
+        "Rank 2 on n2 was slow in attempt 1, for 4 m 0 s: 2.1 times as long a step, it waits for its data.",
+    ]
+    many = rank_sentences([], Ranks(as_of=0.0, stragglers=[SLOW] * 5))
+    assert many[3:] == ["2 other stretches of slow ranks."]
+
+
+def test_who_died_first_is_counted_over_attempts_and_nobody_is_named_where_no_rank_is_known():
+    failures = [diagnosed(0, 1, "a"), diagnosed(1, None, "x"), diagnosed(2, 1, HOSTILE), failure(9.0, None)]
+    (told,) = rank_sentences(failures, Ranks(as_of=0.0))
+    assert told == f"Rank 1 on {HOSTILE} died first 2 times, last in attempt 2."
+    assert rank_sentences([diagnosed(0, -1)], Ranks(as_of=0.0)) == []
+
+
+def test_ranks_that_keep_pace_are_said_to():
+    assert rank_sentences([], Ranks(as_of=0.0, step_spread=0.012)) == [
+        "No rank was slower than the others; their steps lie 1.2 % apart."
+    ]
+
+
+def test_ranks_of_which_something_is_to_be_said_come_first():
+    of = msgspec.structs.replace(job(attempt()), failure_list=[diagnosed(0, 3)])
+    rows = [RankRow(rank=rank, first_batch_at=28.0 + rank, is_straggler=rank == 2) for rank in range(5)]
+    lines = rank_lines(of, Ranks(as_of=50.0, attempt=0, ranks=rows))
+    assert [(line.row.rank, line.parts) for line in lines] == [
+        (2, ("slow now",)),
+        (3, ("died first once",)),
+        (1, ("last to start",)),
+        (0, ("leads the loop",)),
+        (4, ()),
+    ]
+    assert [line.first_batch_s for line in lines] == [20.0, 21.0, 19.0, 18.0, 22.0]
+    cells = listing.rows(fields.ranks(), lines, lambda line: str(line.row.rank))[0].cells
+    assert [cell.text for cell in cells] == ["rank 2", "", "slow now", "20 s", "n/a", "n/a", "never"]
+
+
+def test_throughput_counts_lost_training_too_and_says_nothing_where_nothing_is_known():
+    fast = msgspec.structs.replace(
+        job(attempt()),
+        samples=1.2e5,
+        components={"training": 60.0, "unsaved_training": 40.0},
+        step_times=StepTimes(timed=9, p50_s=0.2647, p99_s=1.5),
+    )
+    assert [value for _, value, _ in throughput_tiles(fast)] == ["1.2 k", "5.0", "265 ms", "1.5 s"]
+    assert [value for _, value, _ in throughput_tiles(job())] == ["n/a"] * 4
+
+
+def test_the_interval_stands_beside_the_best_one_and_its_range():
+    interval = IntervalRow(
+        job_id="j",
+        saves=9,
+        failures=2,
+        wall_s=9e3,
+        interval_s=600.0,
+        blocking_s=12.0,
+        upload_s=60.0,
+        best_s=300.0,
+        shortest_s=200.0,
+        wasted_percent=5.0,
+    )
+    saving = msgspec.structs.replace(job(), last_durable_at=40.0, as_of=100.0)
+    told = checkpoint_tiles(saving, interval)
+    assert [value for _, value, _ in told] == ["10 m 0 s", "5 m 0 s", "12 s", "1 m 0 s", "1 m ago"]
+    assert "between 3 m 20 s and any longer one" in told[1][2]
+    assert [value for _, value, _ in checkpoint_tiles(job(), None)] == ["n/a"] * 4 + ["never"]
+    answer = Intervals(as_of=0.0, jobs=[interval], total=1)
+    assert (answer.of("j"), answer.of("k")) == (interval, None)

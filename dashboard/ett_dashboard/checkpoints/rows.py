@@ -46,3 +46,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     as_of: float
     jobs: Sequence[IntervalRow]
     total: int
+
+    def of(self, job_id: str) -> IntervalRow | None:
+        """The row of one job; None where it is not among them."""
+        return next((row for row in self.jobs if row.job_id == job_id), None)

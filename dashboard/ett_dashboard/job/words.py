@@ -30,7 +30,7 @@ def _longest(steps: Sequence[Step]) -> str:
         return ""
     most = max(steps, key=lambda step: step.seconds)
     share = percent(100 * most.seconds / total_s)
-    return f"; most of it went to {most.component} ({duration(most.seconds)}, {share})"
+    return f"; the longest part was {most.component} ({duration(most.seconds)}, {share})"
 
 
 def _last(start: Start) -> str:

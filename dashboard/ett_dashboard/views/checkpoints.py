@@ -60,7 +60,7 @@ def show() -> None:
 def _known(job_id: str) -> IntervalRow | None:
     """The job of an identity, if it saves."""
     answer = shared_reads().ask(questions.intervals({"text": job_id})).value if job_id else None
-    return next((row for row in answer.jobs if row.job_id == job_id), None) if answer else None
+    return answer.of(job_id) if answer else None
 
 
 def _head(job: IntervalRow | None, asked: dict[str, str]) -> str:

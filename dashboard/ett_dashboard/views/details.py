@@ -1,4 +1,4 @@
-"""The lower part of the Job page: caches, compilation, ranks, checkpoints, areas, versions."""
+"""The lower part of the Job page: ranks, throughput, caches, areas, checkpoints, versions."""
 
 from __future__ import annotations
 
@@ -8,23 +8,35 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from ett_core.accounting.account import AttemptAccount
-from ett_dashboard import frames, markup, words
+from ett_dashboard import frames, listing, markup, words
+from ett_dashboard.addresses import to_page
+from ett_dashboard.checkpoints import questions as interval_questions
+from ett_dashboard.checkpoints.curve import supposed_of
+from ett_dashboard.checkpoints.words import advice
+from ett_dashboard.job import fields, questions
+from ett_dashboard.job.markup import ways
+from ett_dashboard.job.ranks import rank_lines, rank_sentences
+from ett_dashboard.job.tiles import checkpoint_tiles, throughput_tiles
+from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import JobDetail
+from ett_dashboard.table import table
 from ett_dashboard.views import frame
 
 MOST_CHECKPOINTS = 100
+MOST_RANKS = 16
 ROW_HEIGHT, TALLEST = 35, 290
 
 
 def show(job: JobDetail) -> None:
     """Draw the tables under the partition of a job."""
+    _ranks(job)
     left, right = st.columns(2, gap="large")
     with left:
+        st.html(markup.section("Throughput", "how fast it trains"))
+        st.html(markup.tiles(throughput_tiles(job)))
         _caches(job)
         _areas(job)
     with right:
-        _ranks(job)
         _checkpoints(job)
     if job.versions or job.labels:
         st.html(markup.section("Versions and labels"))
@@ -34,11 +46,11 @@ def show(job: JobDetail) -> None:
 def _caches(job: JobDetail) -> None:
     st.html(markup.section("Compile caches", "with the seconds that compiling took all the same"))
     if job.caches:
-        table = frames.caches_frame(job.caches)
-        _table(table.style.format({"Hit rate": _share}), "caches", len(table))
+        shown = frames.caches_frame(job.caches)
+        _table(shown.style.format({"Hit rate": _share}), "caches", len(shown))
     if job.compile:
-        table = frames.compile_frame(job.compile)
-        _table(table.style.format({"Seconds": _seconds}), "compile", len(table))
+        shown = frames.compile_frame(job.compile)
+        _table(shown.style.format({"Seconds": _seconds}), "compile", len(shown))
     if not job.caches and not job.compile:
         _quiet("Nothing was compiled or looked up so far, or the trainer does not report it.")
 
@@ -50,30 +62,43 @@ def _areas(job: JobDetail) -> None:
 
 
 def _ranks(job: JobDetail) -> None:
-    st.html(markup.section("Ranks", "the last attempt that trained; last to start comes first"))
-    attempt = _last_that_trained(job)
-    if attempt is None:
-        _quiet("No rank has begun its first batch so far.")
+    st.html(markup.section("Ranks", "who is slow, who was last to start, who died first"))
+    ranks = shared_reads().ask(questions.ranks(job.job_id)).value
+    if ranks is None:
+        _quiet("The ranks of this job cannot be read now.")
         return
-    table = frames.ranks_frame(attempt)
-    _table(table.style.format({"First batch after": _seconds}), "ranks", len(table))
-    if job.hidden:
-        parts = ", ".join(f"{words.plain(phase, 40)} {words.duration(s)}" for phase, s in job.hidden.items())
-        st.text(f"Hidden by work beside it: {parts}")
+    lines = rank_lines(job, ranks)
+    told = rank_sentences(job.failure_list, ranks)
+    if told:
+        st.html("".join(markup.quiet(sentence) for sentence in told))
+    if not lines:
+        _quiet("No rank of the latest attempt has told anything so far.")
+        return
+    known = fields.ranks()
+    table(
+        listing.columns(known, "", None),
+        listing.rows(known, lines[:MOST_RANKS], lambda line: str(line.row.rank)),
+        caption="Ranks",
+        key="ranks",
+    )
+    if len(lines) > MOST_RANKS:
+        _quiet(f"{MOST_RANKS} of {len(lines):,} ranks; all of them in the CSV.")
+    st.html(markup.csv_link("ranks", id=job.job_id))
 
 
 def _checkpoints(job: JobDetail) -> None:
-    st.html(markup.section("Checkpoints", "latest first"))
+    st.html(markup.section("Checkpoints", "how often it saves, and should; the latest saves first"))
     if not job.checkpoints:
         _quiet("None so far: a failure takes back everything since the start.")
         return
-    table = frames.checkpoints_frame(job.checkpoints[-MOST_CHECKPOINTS:], frame.zone())
+    answer = shared_reads().ask(interval_questions.intervals({"text": job.job_id})).value
+    interval = answer.of(job.job_id) if answer else None
+    verdict = markup.said(advice(supposed_of(interval))) if interval else ""
+    curve = ways([("What other intervals would waste", to_page("checkpoints", job=job.job_id))])
+    st.html(markup.tiles(checkpoint_tiles(job, interval)) + verdict + curve)
+    shown = frames.checkpoints_frame(job.checkpoints[-MOST_CHECKPOINTS:], frame.zone())
     formats: dict[str, Any] = {"Blocking": _seconds, "Durable after": _seconds, "Step": "{:,}"}
-    _table(table.style.format(formats), "checkpoints", len(table))
-
-
-def _last_that_trained(job: JobDetail) -> AttemptAccount | None:
-    return next((attempt for attempt in reversed(job.attempt_list) if attempt.first_batch_at), None)
+    _table(shown.style.format(formats), "checkpoints", len(shown))
 
 
 def _table(styled: Styler, key: str, rows: int) -> None:

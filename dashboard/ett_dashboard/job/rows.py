@@ -1,0 +1,46 @@
+"""What the query API answers about the ranks of a job, as immutable rows.
+
+Times are Unix seconds; names in `_s` hold seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class RankRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank of the latest attempt; `step_s` and `data_wait_s` are means of its latest minute."""
+
+    rank: int
+    node: str = ""
+    first_batch_at: float | None = None
+    last_event_at: float | None = None
+    step_s: float | None = None
+    data_wait_s: float | None = None
+    is_straggler: bool = False
+
+
+class StragglerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank that was slower than the others, `ratio` times as slow; `cause`: step or data_wait."""
+
+    attempt: int
+    rank: int
+    node: str = ""
+    since: float
+    until: float
+    ratio: float
+    cause: str
+    ongoing: bool = False
+
+
+class Ranks(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `GET /api/v1/jobs/{job_id}/ranks`."""
+
+    as_of: float
+    attempt: int | None = None
+    critical_rank: int | None = None
+    step_spread: float | None = None
+    ranks: Sequence[RankRow] = ()
+    stragglers: Sequence[StragglerRow] = ()
