@@ -25,7 +25,7 @@ def waterfall(steps: Sequence[Step], title: str) -> str:
     rows = "".join(_row(step, whole_s, total_s) for step in steps)
     return (
         f'<table class="ett-waterfall" aria-label="{escape(title)}"><tbody>{rows}'
-        f'<tr class="ett-sum"><td>Together</td><td></td><td>{duration(total_s)}</td><td></td></tr>'
+        f'<tr class="ett-together"><td>Together</td><td></td><td>{duration(total_s)}</td><td></td></tr>'
         "</tbody></table>"
     )
 
