@@ -14,18 +14,20 @@ import msgspec
 from ett_core.accounting.account import FailureAccount
 from ett_core.causes import sender_in
 from ett_core.details import EvidenceLine
-from ett_core.failures.classes import UNKNOWN
+from ett_core.failures.classes import CLASSES, LIKELY, UNKNOWN
 from ett_core.failures.exits import OWN_STOP, of_exit
 from ett_core.failures.judge import Diagnosis, judge
 from ett_core.failures.rule import ROOT
 from ett_core.failures.scan import Sighting, Where, scan
 from ett_core.failures.stacks import waited_for
+from ett_core.failures.stalled_in import StalledIn, stalled_in
 
 FACT = "attempt"
 KERNEL = "kernel"
 STACK = "stack"
 """What a process was doing: names of functions, which are no words about what happened."""
 _SPEAKER = re.compile(r"\[rank(\d{1,6})\]:|last output of rank (\d{1,6}):")
+_STOOD_STILL = ("hang", "checkpoint_stall", "compile_slow")
 _OF_STATUS = {"preempted": "preempted", "timed_out": "time_limit", "cancelled": "user_cancelled"}
 _STATUS_WORDS = {
     "preempted": "the attempt was reported as preempted",
@@ -40,10 +42,27 @@ def diagnose(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Diagn
     found = judge([_dated(sighting) for sighting in sightings])
     if found.failure_class == "not_a_failure":
         found = judge([_fact(failure, _last_words(failure), UNKNOWN, weak=True)])
+    if found.failure_class in ("hang", "collective_timeout") and (inside := stalled_in(evidence)) is not None:
+        found = _in_phase(found, inside)
     rank = failure.rank if found.rank is None else found.rank
-    if rank is None and found.failure_class == "hang":
+    if rank is None and found.failure_class in _STOOD_STILL:
         rank = waited_for(line.text for line in evidence if line.source == STACK)
     return msgspec.structs.replace(found, rank=rank, node=found.node or failure.node)
+
+
+def _in_phase(found: Diagnosis, inside: StalledIn) -> Diagnosis:
+    """A job that stood still, as the save or the compilation that it stood still in."""
+    known = CLASSES[inside.failure_class]
+    return msgspec.structs.replace(
+        found,
+        failure_class=known.name,
+        domain=known.domain,
+        retry=known.retry,
+        role=ROOT,
+        confidence=LIKELY,
+        rank=inside.rank if inside.rank is not None else found.rank if found.role == ROOT else None,
+        message=inside.text,
+    )
 
 
 def _of_evidence(evidence: Sequence[EvidenceLine]) -> Iterator[Sighting]:

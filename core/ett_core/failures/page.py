@@ -11,8 +11,8 @@ from ett_core.failures.rules import RULES
 EXAMPLES_SHOWN = 3
 _BY_OTHER_MEANS = {
     "hang": "No progress for longer than the limits of the watchdog, seen from outside the process.",
-    "checkpoint_stall": "A collective timed out exactly its time-out after a save began.",
-    "compile_slow": "A collective timed out exactly its time-out after a compilation began.",
+    "checkpoint_stall": "A collective timed out exactly its time-out after a save began; a hang in a save.",
+    "compile_slow": "A collective timed out exactly its time-out after a compilation began; a hang in one.",
     "native_crash": "SIGSEGV, SIGABRT, SIGBUS, SIGILL or SIGFPE, and nothing that explains it.",
     "unknown": "An exit code that means nothing by itself; last words of an end that no table knows.",
     "user_code": "Any other exception of Python.",

@@ -191,3 +191,41 @@ def test_a_crash_of_which_the_kernel_alone_tells_may_be_a_neighbour_s():
     )
     assert diagnose(failed(signal=15), [crash, stopped]).failure_class == "external_stop"
     assert diagnose(failed(signal=11), [crash]).failure_class == "native_crash"
+
+
+STILL = "no progress for 302 s on this node: {}"
+IN_A_SAVE = STILL.format(
+    "rank 0 in the loop (last report: step 8); rank 1 in checkpoint (last report: step 8)"
+)
+INSIDE = {
+    "one rank saved": (IN_A_SAVE, "checkpoint_stall", 1),
+    "all saved": (STILL.format("ranks 0-1 in checkpoint (last report: step 8)"), "checkpoint_stall", None),
+    "one rank compiled": (STILL.format("ranks 0, 2 in the loop; rank 5 in compile"), "compile_slow", 5),
+    "before the first step": (
+        STILL.format("ranks 0-7 in compile, before its first step"),
+        "compile_slow",
+        None,
+    ),
+    "they did different things": (STILL.format("rank 0 in compile; rank 1 in checkpoint"), "hang", None),
+    "all were in the loop": (STILL.format("ranks 0-1 in the loop (last report: step 8)"), "hang", None),
+    "one loaded a checkpoint": (STILL.format("rank 0 in checkpoint_load; rank 1 in the loop"), "hang", None),
+}
+
+
+@pytest.mark.parametrize(("told", "failure_class", "rank"), INSIDE.values(), ids=INSIDE.keys())
+def test_a_job_that_stood_still_in_a_save_or_a_compilation_is_told_so(told, failure_class, rank):
+    ended = line("stalled: no progress for 302 s; ended by the launcher", rank=-1, source="failure")
+    found = diagnose(failed(signal=15), [line(told, AT - 1, rank=-1, source="stall"), ended])
+    assert (found.failure_class, found.role, found.rank) == (failure_class, "root", rank)
+    assert found.confidence == ("certain" if failure_class == "hang" else "likely")
+    assert (found.message == told) is (failure_class != "hang")
+
+
+def test_ranks_that_waited_for_a_save_until_their_time_out_are_its_victims():
+    waited = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, Timeout(ms)=600000) ran"
+    facts = {"exception": "DistBackendError", "message": waited, "rank": 0}
+    stall = line(IN_A_SAVE, AT - 300, rank=-1, source="stall")
+    found = diagnose(failed(**facts), [stall])
+    assert (found.failure_class, found.domain, found.rank) == ("checkpoint_stall", "infrastructure", 1)
+    over = line("the stall is over after 9 s: there is progress again", AT - 200, rank=-1, source="stall")
+    assert diagnose(failed(**facts), [stall, over]).failure_class != "checkpoint_stall"

@@ -48,6 +48,9 @@ FAULTS = {
     "signal of the agent": Fault("user_code", exception="KeyError"),
     "SIGTERM": Fault("external_stop"),
     "SIGSTOP": Fault("hang", "certain", options=KILL_STALLED, noticed_s=8.0),
+    "stuck save": Fault(
+        "checkpoint_stall", options=(*KILL_STALLED, "--stall-checkpoint", "3"), noticed_s=8.0
+    ),
     "address space": Fault("host_oom", exception="RuntimeError"),
     "loader worker killed": Fault("host_oom", exception="RuntimeError"),
     "no loss": Fault("nan_loss", "certain", exception="RuntimeError"),

@@ -76,6 +76,7 @@ def fail(loss):
         if not torch.isfinite(loss):
             raise RuntimeError(f"loss is {loss.item()} at step {FAIL_AT}, stopping")
     doings = {
+        "stuck save": save_to_nobody,
         "address space": limit_memory,
         "memory cgroup": take_all_memory,
         "out of range": look_up_out_of_range,
@@ -89,6 +90,13 @@ def save(model, step):
     """Write this rank's part of a checkpoint."""
     more = 8 * MB if FAULT == "disk full" and step == FAIL_AT and RANK == 1 else 1
     torch.save({"model": model.state_dict(), "step": step, "more": torch.zeros(more)}, PART)
+
+
+def save_to_nobody():
+    """Open a place to save to that never answers: a pipe that nobody reads."""
+    PART.unlink()
+    os.mkfifo(PART)
+    save(model, FAIL_AT)
 
 
 def resume(model):
