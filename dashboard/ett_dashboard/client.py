@@ -1,12 +1,15 @@
 """Reads the query API of an exporter.
 
-One `Client` is shared by all threads of the app; each call is one bounded request. Whatever goes
+One `Client` is shared by all threads of the app; each call is one bounded request, and an answer that
+still stands is neither sent nor decoded again. Whatever goes
 wrong on the way comes out as `ExporterError`, whose message can be shown to a person.
 """
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+import threading
+from collections import OrderedDict
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
@@ -16,7 +19,11 @@ from ett_core.credentials import TokenSource, bearer, token_source
 from ett_dashboard.rows import JobDetail
 
 DEFAULT_TIMEOUT_S = 4.0
+AS_OF_HEADER = "X-Ett-As-Of"
+MOST_KNOWN = 64
+"""Answers that are asked for by their tag, so that one that still stands is not sent again."""
 ROW = TypeVar("ROW")
+T = TypeVar("T")
 
 
 class ExporterError(Exception):
@@ -37,6 +44,13 @@ class Question(msgspec.Struct, Generic[ROW], frozen=True):
     answer: type[ROW]
     parameters: tuple[tuple[str, str], ...] = ()
     keep_s: float = 0.0
+
+
+class _Known(NamedTuple):
+    """What was answered, and the tag under which it was."""
+
+    tag: str
+    answer: Any
 
 
 class Api(Protocol):
@@ -68,6 +82,8 @@ class Client:
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self._token = token or token_source()
+        self._known: OrderedDict[Question[Any], _Known] = OrderedDict()
+        self._lock = threading.Lock()
         self._http = httpx.Client(base_url=self.base_url, timeout=timeout_s, transport=transport)
 
     def job(self, job_id: str) -> JobDetail:
@@ -86,27 +102,57 @@ class Client:
             UnknownJobError: the exporter knows nothing of this name.
             ExporterError: no usable answer.
         """
-        return self._read(question.path, question.answer, question.parameters)
+        known = self._known_of(question)
+        told = self._get(question, known)
+        if told.status_code == httpx.codes.NOT_MODIFIED and known is not None:
+            return cast("ROW", _as_of(known.answer, told))
+        if told.status_code == httpx.codes.NOT_FOUND:
+            raise UnknownJobError(_message(told) or f"{self.base_url} knows nothing at {question.path}")
+        if told.status_code != httpx.codes.OK:
+            raise ExporterError(f"{self.base_url} answers {told.status_code} {_message(told)}".rstrip())
+        try:
+            answer = msgspec.json.decode(told.content, type=question.answer, strict=False)
+        except ValueError as error:
+            raise ExporterError(f"{self.base_url} answers something else than expected: {error}") from error
+        self._remember(question, told, answer)
+        return answer
 
     def close(self) -> None:
         """Give the connections back."""
         self._http.close()
 
-    def _read(self, path: str, row: type[ROW], parameters: tuple[tuple[str, str], ...]) -> ROW:
+    def _get(self, question: Question[ROW], known: _Known | None) -> httpx.Response:
+        tag = {} if known is None else {"If-None-Match": known.tag}
         try:
-            answer = self._http.get(path, params=parameters or None, headers=bearer(self._token()))
+            headers = {**bearer(self._token()), **tag}
+            return self._http.get(question.path, params=question.parameters or None, headers=headers)
         except OSError as error:
             raise ExporterError(f"the token cannot be read: {error.strerror or error}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ExporterError(_why(error, self.base_url)) from error
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            raise UnknownJobError(_message(answer) or f"{self.base_url} knows nothing at {path}")
-        if answer.status_code != httpx.codes.OK:
-            raise ExporterError(f"{self.base_url} answers {answer.status_code} {_message(answer)}".rstrip())
-        try:
-            return msgspec.json.decode(answer.content, type=row, strict=False)
-        except ValueError as error:
-            raise ExporterError(f"{self.base_url} answers something else than expected: {error}") from error
+
+    def _known_of(self, question: Question[ROW]) -> _Known | None:
+        with self._lock:
+            if question in self._known:
+                self._known.move_to_end(question)
+            return self._known.get(question)
+
+    def _remember(self, question: Question[ROW], told: httpx.Response, answer: object) -> None:
+        tag = told.headers.get("etag", "")
+        with self._lock:
+            self._known.pop(question, None)
+            if tag and AS_OF_HEADER in told.headers:
+                self._known[question] = _Known(tag, answer)
+            while len(self._known) > MOST_KNOWN:
+                self._known.popitem(last=False)
+
+
+def _as_of(answer: T, told: httpx.Response) -> T:
+    """What was answered before, which still stands at the moment that is told now."""
+    moment = told.headers.get(AS_OF_HEADER)
+    if not isinstance(answer, msgspec.Struct) or "as_of" not in answer.__struct_fields__ or moment is None:
+        return answer
+    return msgspec.structs.replace(answer, as_of=float(moment))
 
 
 def in_path(name: str) -> str:

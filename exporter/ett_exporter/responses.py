@@ -15,6 +15,8 @@ from ett_exporter.answer_types import Problem, Timed
 from ett_exporter.errors import StoreError
 
 RETRY_AFTER_S = 2
+AS_OF_HEADER = "X-Ett-As-Of"
+"""The moment for which an answer holds, Unix seconds."""
 WAITS = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 """Statuses that waiting cures."""
 
@@ -42,11 +44,11 @@ def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None
 def tagged(request: Request, answer: Timed) -> Response:
     """An answer with its entity tag; 304 without a body where the reader has it already.
 
-    The tag covers everything but `as_of`, the moment of the answer.
+    The tag covers everything but `as_of`, the moment of the answer, which a header tells in both cases.
     """
     timeless = msgspec.json.encode(msgspec.structs.replace(answer, as_of=0.0))
     tag = f'W/"{blake2b(timeless, digest_size=12).hexdigest()}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    headers = {"ETag": tag, "Cache-Control": "no-cache", AS_OF_HEADER: repr(answer.as_of)}
     if _matches(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return json_response(answer, 200, headers)

@@ -62,6 +62,37 @@ def test_whatever_goes_wrong_is_one_error_with_words(answer, said):
         client(answer).ask(ALL_JOBS)
 
 
+class Tagging:
+    """An exporter over HTTP whose answer has a tag; what was asked and sent is kept."""
+
+    def __init__(self):
+        self.tag, self.as_of, self.sent = '"a"', 5.0, []
+
+    def __call__(self, request):
+        stands = request.headers.get("if-none-match") == self.tag
+        self.sent.append(304 if stands else 200)
+        headers = {"ETag": self.tag, "X-Ett-As-Of": repr(self.as_of)}
+        return (
+            httpx.Response(304, headers=headers)
+            if stands
+            else httpx.Response(200, json=JOBS, headers=headers)
+        )
+
+
+def test_an_answer_that_still_stands_is_not_sent_again_and_is_as_of_now():
+    exporter = Tagging()
+    reader = client(exporter)
+    first = reader.ask(ALL_JOBS)
+    exporter.as_of = 9.0
+    second = reader.ask(ALL_JOBS)
+    assert (first.as_of, second.as_of, second.jobs is first.jobs) == (5.0, 9.0, True)
+    exporter.tag = '"b"'
+    reader.ask(ALL_JOBS)
+    assert exporter.sent == [200, 304, 200]
+    reader.ask(Question("/api/v1/jobs", FleetAnswer, (("team", "a"),)))
+    assert exporter.sent[3:] == [200]
+
+
 class Exporter:
     """An exporter whose answers are counted and can be made to fail."""
 

@@ -307,6 +307,7 @@ def test_a_reader_who_has_the_answer_gets_none(api, path):
     first = api.ask(path)
     again = api.ask(path, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert float(again.headers["x-ett-as-of"]) >= first.json()["as_of"]
     assert api.ask(path, headers={"If-None-Match": '"other"'}).status_code == 200
 
 
