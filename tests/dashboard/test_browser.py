@@ -172,6 +172,9 @@ def test_a_part_of_a_name_narrows_the_box_of_jobs(app, exporter, page):
     expect(page.get_by_role("option")).to_have_text(["Narrowed to the box"])
     page.get_by_role("option").click()
     page.wait_for_url("**/job?id=part*Narr")
+    page.goto(f"{at(app, 'part/Narr')}&text=left+out")
+    page.get_by_role("combobox", name="Job").click()
+    expect(page.get_by_role("option")).to_have_text(["Left out of the box", "Narrowed to the box"])
 
 
 def test_an_unknown_job_is_said_to_be_unknown(app, page):

@@ -49,7 +49,8 @@ def _choose(job_id: str) -> None:
     if part["text"] or (answer is not None and answer.total > len(answer.jobs)):
         choices.words("text", "Text", "Part of a name")
     if job_id:
-        titles.setdefault(job_id, words.plain(job_id, 60))
+        shown = shared_reads().job(job_id).value
+        titles.setdefault(job_id, words.plain(shown.title if shown else job_id, 60))
     if not titles and part["text"]:
         st.html(markup.quiet("No job has this in its name or labels."))
         return
