@@ -8,10 +8,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from axe_faults import faults
 from browser import sync_api, until
 from stories import ETT, exporting, running
-
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing")
 
 DESK, TABLET = (1280, 900), (820, 1180)
 SEEN_AS = (("light", DESK), ("dark", DESK), ("dark", TABLET))
@@ -59,15 +58,6 @@ def rest(page: sync_api.Page, scheme: str) -> None:
         return drawn && done && getComputedStyle(app).colorScheme === scheme;
     }"""
     until(page, lambda: page.evaluate(settled, scheme), f"the page does not come to rest in {scheme}")
-
-
-def faults(page: sync_api.Page) -> list[str]:
-    """What axe-core holds against the page, with the rule, the place and the reason."""
-    return [
-        f"{found['impact']} {found['id']} at {node['html'][:120]}: {node['failureSummary']}"
-        for found in axe.Axe().run(page).response["violations"]
-        for node in found["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("name", PAGES)

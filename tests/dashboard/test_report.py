@@ -128,7 +128,7 @@ def test_pieces_keep_their_order_and_charts_their_places():
 
 def test_a_table_is_inert_and_says_what_it_leaves_out():
     frame = pd.DataFrame({"Name": [HOSTILE, "b", "c"], "Time": [1.0, None, 3.0], "Count": [1, 2000, 3]})
-    html = table(frame, {"Time": lambda seconds: f"{seconds:.0f} s"}, most=2)
+    html = table("Times", frame, {"Time": lambda seconds: f"{seconds:.0f} s"}, most=2)
     assert "<script" not in html
     assert re.findall(r"<bdi>([^<]*)</bdi>", html)[1:] == ["1 s", "1", "b", "n/a", "2,000"]
     assert "1 more are left out." in html

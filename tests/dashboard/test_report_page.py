@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from axe_faults import faults
 from browser import expect, until, visiting
 from stories import Story, post, recovered
 
@@ -33,7 +34,7 @@ def reports(exporter, tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["report-hostile", "report-failed", "24h"])
 def test_a_report_opens_without_a_network(chromium, reports, name):
-    """Every figure is drawn, nothing is asked for, nothing complains, words of a job show as text."""
+    """Every figure is drawn, nothing is asked for, words of a job show as text; axe-core finds no fault."""
     with visiting(chromium, offline=True) as page:
         requests = []
         page.on("request", lambda request: requests.append(request.url))
@@ -48,6 +49,9 @@ def test_a_report_opens_without_a_network(chromium, reports, name):
         assert page.locator("img, iframe, bdi *").count() == 0
         assert page.get_by_text("<script>window.broken=1</script>").count() > 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert faults(page) == [], scheme
 
 
 def test_a_report_follows_the_theme_and_can_be_turned_round(chromium, reports):

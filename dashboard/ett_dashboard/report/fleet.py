@@ -101,11 +101,13 @@ def _time(window: FleetWindow) -> list[Piece]:
     lost = frames.losses(window.all.components)
     largest = Chart(figures.pareto(lost, _hours), "Largest losses by component")
     parts.append(Columns(cells=[[ring], [largest]], widths=[1, 2]))
-    parts.append(table(held_frame(shares), {"Accelerator-hours": compact, "Share": percent}))
+    parts.append(
+        table("Held time by component", held_frame(shares), {"Accelerator-hours": compact, "Share": percent})
+    )
     if window.fleet:
         parts += [
             markup.section("By team", "of the held accelerator time"),
-            table(groups_frame(window.fleet)),
+            table("Teams", groups_frame(window.fleet)),
         ]
     return parts
 
@@ -158,10 +160,10 @@ def _failures(told: FleetReport, zone: tzinfo) -> list[Piece]:
     ]
     if told.nodes.nodes:
         parts.append(markup.section("Nodes at which failures point", "suspects first"))
-        parts.append(listed(failure_fields.nodes(zone), told.nodes.nodes))
+        parts.append(listed("Nodes", failure_fields.nodes(zone), told.nodes.nodes))
     worst = sorted(found.failures, key=lambda failure: (-failure.lost_accelerator_s, failure.id))
     parts.append(markup.section("Failures that cost most"))
-    parts.append(listed(failure_fields.failures(zone), worst, most=MOST_FAILURES))
+    parts.append(listed("Failures", failure_fields.failures(zone), worst, most=MOST_FAILURES))
     return parts
 
 
@@ -180,7 +182,7 @@ def _slower(told: FleetReport, zone: tzinfo) -> list[Piece]:
     ]
     if told.families.families:
         fields = regression_fields.families(found, zone, lambda family: family)
-        parts.append(listed(fields, in_order(told.families.families, found)))
+        parts.append(listed("Families", fields, in_order(told.families.families, found)))
     return parts
 
 
@@ -198,5 +200,5 @@ def _hours(accelerator_s: float) -> str:
 def _jobs(jobs: Sequence[Job], now: float) -> list[Piece]:
     return [
         markup.section("Jobs", "what hurts most comes first"),
-        listed(job_fields.fields(now), sorted(jobs, key=urgency), most=MOST_JOBS),
+        listed("Jobs", job_fields.fields(now), sorted(jobs, key=urgency), most=MOST_JOBS),
     ]

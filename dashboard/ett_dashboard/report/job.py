@@ -112,9 +112,9 @@ def _details(job: ReportedJob, zone: tzinfo) -> list[Piece]:
         markup.section("Compile caches", "with the seconds that compiling took all the same")
     ]
     if job.caches:
-        caches.append(table(frames.caches_frame(job.caches), {"Hit rate": percent}))
+        caches.append(table("Compile caches", frames.caches_frame(job.caches), {"Hit rate": percent}))
     if job.compile:
-        caches.append(table(frames.compile_frame(job.compile), {"Seconds": duration}))
+        caches.append(table("Compile stages", frames.compile_frame(job.compile), {"Seconds": duration}))
     if not job.caches and not job.compile:
         caches.append(markup.quiet("Nothing was compiled or looked up so far, or nobody reports it."))
     if job.areas:
@@ -125,11 +125,13 @@ def _details(job: ReportedJob, zone: tzinfo) -> list[Piece]:
     if attempt is None:
         ranks.append(markup.quiet("No rank has begun its first batch so far."))
     else:
-        ranks.append(table(frames.ranks_frame(attempt), {"First batch after": duration}, most=MOST_ROWS // 4))
+        starts = frames.ranks_frame(attempt)
+        ranks.append(table("Ranks", starts, {"First batch after": duration}, most=MOST_ROWS // 4))
     ranks.append(markup.section("Checkpoints", "latest first"))
     if job.checkpoints:
         saves = frames.checkpoints_frame(job.checkpoints, zone)
-        ranks.append(table(saves, {"Blocking": duration, "Durable after": duration}, most=MOST_ROWS // 4))
+        formats = {"Blocking": duration, "Durable after": duration}
+        ranks.append(table("Checkpoints", saves, formats, most=MOST_ROWS // 4))
     else:
         ranks.append(markup.quiet("None so far: a failure takes back everything since the start."))
     parts: list[Piece] = [Columns(cells=[caches, ranks], widths=[1, 1])]

@@ -45,8 +45,13 @@ def rendered(pieces: Sequence[Piece]) -> tuple[str, list[Chart]]:
     return "".join(_piece(piece, charts) for piece in pieces), charts
 
 
-def table(frame: pd.DataFrame, formats: Mapping[str, Format] | None = None, *, most: int = 200) -> str:
-    """A table of at most so many rows; cells are inert text, numbers stand at the right."""
+def table(
+    title: str, frame: pd.DataFrame, formats: Mapping[str, Format] | None = None, *, most: int = 200
+) -> str:
+    """A table of at most so many rows; cells are inert text, numbers stand at the right.
+
+    `title` names it for those who cannot see it.
+    """
     given = formats or {}
     head = "".join(
         f'<th class="{"ett-number" if is_numeric_dtype(frame[name]) else ""}">{escape(name)}</th>'
@@ -56,17 +61,17 @@ def table(frame: pd.DataFrame, formats: Mapping[str, Format] | None = None, *, m
     rows = "".join(
         f"<tr>{''.join(map(_cell, row, shown))}</tr>" for row in frame.head(most).itertuples(index=False)
     )
-    return _framed(head, rows, len(frame) - most)
+    return _framed(title, head, rows, len(frame) - most)
 
 
-def listed(fields: Sequence[Field[T]], items: Sequence[T], *, most: int = 200) -> str:
-    """Items as a table, in the words of the app's lists."""
+def listed(title: str, fields: Sequence[Field[T]], items: Sequence[T], *, most: int = 200) -> str:
+    """Items as a table of that title, in the words of the app's lists."""
     head = "".join(f'<th class="{_side(field)}">{escape(field.title)}</th>' for field in fields)
     rows = "".join(
         f"<tr>{''.join(map(_listed_cell, fields, row.cells))}</tr>"
         for row in listing.rows(fields, items[:most], lambda _: "")
     )
-    return _framed(head, rows, len(items) - most)
+    return _framed(title, head, rows, len(items) - most)
 
 
 def _listed_cell(field: Field[T], cell: Cell) -> str:
@@ -80,11 +85,11 @@ def _side(field: Field[T]) -> str:
     return "ett-number" if field.end else ""
 
 
-def _framed(head: str, rows: str, left: int) -> str:
+def _framed(title: str, head: str, rows: str, left: int) -> str:
     more = f'<p class="ett-quiet">{left:,} more are left out.</p>' if left > 0 else ""
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
     table = f'<table class="ett-list">{body}</table>'
-    return scrolled(table, "Table") + more
+    return scrolled(table, title) + more
 
 
 def _cell(value: Any, shown: Format | None) -> str:  # noqa: ANN401 - a cell of a table
