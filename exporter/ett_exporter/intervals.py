@@ -53,7 +53,7 @@ def interval_row(view: JobView, costs: Costs) -> IntervalRow:
         saves=details.checkpoint_count,
         failures=len(account.failures),
         wall_s=account.wall_s,
-        interval_s=costs.train_s / details.checkpoint_count,
+        interval_s=details.checkpoint_interval_s or costs.train_s / details.checkpoint_count,
         blocking_s=costs.blocking_s,
         upload_s=details.checkpoint_upload_s,
         blocked_s=blocked_s,

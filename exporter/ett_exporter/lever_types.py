@@ -70,8 +70,9 @@ class CacheComparison(Answer, frozen=True, kw_only=True):
 class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     """How one job saves, and how it should.
 
-    `interval_s`: wall seconds a save so far; `blocking_s`: of one save; `best_s` from its own failures,
-    null without one; `shortest_s` and `longest_s` hold the best with 90 % confidence (null: no longest).
+    `interval_s`: median seconds between its latest saves (of its only save: its wall time);
+    `blocking_s`: of one save; `best_s` from its own failures, null without one;
+    `shortest_s` and `longest_s` hold the best with 90 % confidence (null: no longest).
     `blocked_s`, `unsaved_s`, `recovery_s`: what saves blocked, what failures took, and the way back, in
     all. Of its wall time `wasted_percent` is blocked and unsaved as measured, `best_percent` what the
     best interval would waste by the model; `excess_accelerator_s` the difference, times accelerators.

@@ -32,9 +32,12 @@ def app(exporter: str) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[sync_api.Browser]:
-    """One browser for all tests."""
+    """One browser for a file of tests.
+
+    Not for all tests: while it is there an event loop runs in this thread, and tests elsewhere run their own.
+    """
     from browser import browsing  # noqa: PLC0415 - skips where playwright is not installed
 
     with browsing() as browser:

@@ -35,7 +35,7 @@ def fields(asked: Mapping[str, str]) -> list[Field[IntervalRow]]:
             hue=_hue,
             end=False,
         ),
-        _seconds("interval_s", "Interval", "Wall time a save so far."),
+        _seconds("interval_s", "Interval", "Median time between its latest saves."),
         _seconds("best_s", "Best", "The interval that wastes least, from its own blocking and failures."),
         _seconds("shortest_s", "at least", "With 90 % confidence the best interval is no shorter."),
         _seconds("longest_s", "at most", "With 90 % confidence the best interval is no longer."),
