@@ -10,8 +10,9 @@ import pytest
 from board_queries import PANELS_OF_DATA, filled, queries_of
 
 from ett_core.accounting import STATES
-from ett_core.colours import component_colour, state_group
+from ett_core.colours import DOMAIN_COLOURS, component_colour, state_group
 from ett_core.components import COMPONENTS, GROUP_COLOURS, GROUPS, group_of
+from ett_core.failures.classes import CLASSES, DOMAINS
 from ett_core.metrics import COUNTER, FAMILIES, GAUGE, series_names
 from ett_grafana.build import boards, differing, generated
 from ett_grafana.config import Config
@@ -226,16 +227,21 @@ def test_selectors_of_groups_choose_their_components(group):
 
 
 def test_colours_are_those_of_the_app():
-    """A component, a group and a state have the colour that they have in the app."""
+    """Components, groups, states, and whose a failure is have the colours that they have in the app."""
     known = {group: {colour} for group, colour in GROUP_COLOURS.items()}
     for name in COMPONENTS:
         known.setdefault(name, set()).add(component_colour(name))
     for state in STATES:
         known.setdefault(state, set()).add(GROUP_COLOURS[state_group(state)])
+    for name, domain in {
+        **{name: name for name in DOMAINS},
+        **{c.name: c.domain for c in CLASSES.values()},
+    }.items():
+        known.setdefault(name, set()).add(DOMAIN_COLOURS[domain])
     panels = [panel for board in boards(Config()) for each in board.sections for panel in each.panels]
     shown = [pair for panel in panels for pair in panel.colours.items() if pair[0] in known]
     assert all(colour in known[name] for name, colour in shown)
-    assert {name for name, _ in shown} >= {*GROUPS, *COMPONENTS}
+    assert {name for name, _ in shown} >= {*GROUPS, *COMPONENTS, *DOMAINS, *CLASSES}
 
 
 def test_every_board_leads_to_the_app_and_to_the_others(board):

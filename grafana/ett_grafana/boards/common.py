@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ett_core.boards import BOARD_TAG, board_uid
-from ett_core.colours import component_colour, state_group
+from ett_core.colours import DOMAIN_COLOURS, component_colour, state_group
 from ett_core.components import COMPONENTS, GROUP_COLOURS
-from ett_core.failures.classes import DOMAINS
+from ett_core.failures.classes import CLASSES
 from ett_core.metrics import FAMILIES
-from ett_grafana.model import BAD, GOOD, NEUTRAL, WARNING, Annotation, Link, Variable
+from ett_grafana.model import NEUTRAL, Annotation, Link, Variable
 
 CLUSTER = Variable(
     name="cluster",
@@ -47,7 +47,8 @@ DEPLOYS = Annotation("Deploys", NEUTRAL, tags=(BOARD_TAG, "deploy"))
 OF_ROW = "${__data.fields.job_id:percentencode}"
 OF_SERIES = "${__field.labels.job_id:percentencode}"
 COMPONENT_COLOURS: Mapping[str, str] = {name: component_colour(name) for name in COMPONENTS}
-DOMAIN_COLOURS: Mapping[str, str] = dict(zip(DOMAINS, (WARNING, BAD, GOOD, NEUTRAL), strict=True))
+CLASS_COLOURS: Mapping[str, str] = {name: DOMAIN_COLOURS[row.domain] for name, row in CLASSES.items()}
+"""Classes of failures in the colour of whose they are, as in the app."""
 
 
 def help_of(family: str) -> str:

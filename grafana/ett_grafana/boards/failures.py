@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ett_core.colours import DOMAIN_COLOURS
 from ett_grafana.boards import common
 from ett_grafana.boards.common import help_of
 from ett_grafana.config import Config
@@ -96,7 +97,7 @@ def _causes() -> tuple[Panel, ...]:
             unit="short",
             decimals=1,
             width=12,
-            limits=Limits(BAD, ()),
+            colours=common.CLASS_COLOURS,
             links=LINKS,
             no_value="no failure",
         ),
@@ -107,7 +108,7 @@ def _causes() -> tuple[Panel, ...]:
             unit="short",
             decimals=0,
             width=12,
-            limits=Limits(BAD, ()),
+            colours=common.CLASS_COLOURS,
             links=LINKS,
             no_value="no failure",
         ),
@@ -118,7 +119,7 @@ def _causes() -> tuple[Panel, ...]:
             unit="short",
             width=12,
             stacked=True,
-            colours=common.DOMAIN_COLOURS,
+            colours=DOMAIN_COLOURS,
         ),
         Lines(
             title="Failures of the last hour by class",
