@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from ett_trainer_hooks.pipeline.parts import PARTS
+from ett_trainer_hooks.pipeline.parts import parse as parse_parts
+
 PIPELINES = ("none", "base", "sparse_dist")
 """A plain loop, or the train pipelines of TorchRec that read one and two batches ahead."""
 
@@ -42,6 +45,12 @@ class Settings:
     """Whether torch.compile takes the dense parts."""
     pipeline: str = "none"
     """The train pipeline: none (a plain loop), base or sparse_dist."""
+    parts: str = ""
+    """Parts of the optimised pipeline to use, such as `all,-stages`; without any this is a plain trainer."""
+    cache: str = ""
+    """Directory or URL that keeps what a later start can use again; needed by the parts that do so."""
+    data_warmup_s: float = 0.0
+    """Seconds until the source of the data gives its first batch, as remote ones take."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot train."""
@@ -52,6 +61,15 @@ class Settings:
             raise ValueError(f"pipeline is {self.pipeline!r}, must be one of {', '.join(PIPELINES)}")
         if self.checkpoint_every_s <= 0:
             raise ValueError(f"checkpoint_every_s is {self.checkpoint_every_s}, must be above 0")
+        if self.data_warmup_s < 0:
+            raise ValueError(f"data_warmup_s is {self.data_warmup_s}, must not be below 0")
+        parse_parts(self.parts)
+
+    def uses(self, part: str) -> bool:
+        """Whether a part of the optimised pipeline is on; ValueError where it is none."""
+        if part not in PARTS:
+            raise ValueError(f"{part!r} is no part of the pipeline")
+        return part in parse_parts(self.parts)
 
 
 def parse(words: Sequence[str]) -> Settings:

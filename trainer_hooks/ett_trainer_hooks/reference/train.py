@@ -58,7 +58,13 @@ def _train(settings: Settings, recorder: Recorder, device: torch.device, clock: 
 def batch_maker(settings: Settings, rank: int) -> Callable[[int], Any]:
     """A function from step to the batch of this rank."""
     signal = criteo.planted_signal(settings.seed, settings.rows)
-    return lambda step: model.as_batch(criteo.samples(signal, settings.seed, rank, step, settings.batch_size))
+    ready_at = time.monotonic() + settings.data_warmup_s
+
+    def make(step: int) -> Any:  # noqa: ANN401 - TorchRec's batch
+        time.sleep(max(0.0, ready_at - time.monotonic()))  # stands for a source that is not there yet
+        return model.as_batch(criteo.samples(signal, settings.seed, rank, step, settings.batch_size))
+
+    return make
 
 
 def build_learner(settings: Settings, recorder: Recorder, device: torch.device) -> model.Learner:

@@ -1,0 +1,35 @@
+"""Which parts of the optimised pipeline a trainer uses: one setting, read the same on every rank."""
+
+from __future__ import annotations
+
+PARTS: dict[str, str] = {
+    "stages": "stages of the start that do not need each other run side by side",
+}
+"""Every part by name, with what it does."""
+
+ALL = "all"
+
+
+def parse(text: str) -> frozenset[str]:
+    """The parts that a setting names: names or `all`, with `-` before what to leave out.
+
+    Raises ValueError for a name that is no part.
+
+    >>> sorted(parse("stages"))
+    ['stages']
+    >>> "stages" in parse("all,-stages"), parse("")
+    (False, frozenset())
+    """
+    chosen: set[str] = set()
+    for word in filter(None, (piece.strip() for piece in text.split(","))):
+        names = _named(word.removeprefix("-"))
+        chosen = chosen - names if word.startswith("-") else chosen | names
+    return frozenset(chosen)
+
+
+def _named(word: str) -> set[str]:
+    if word == ALL:
+        return set(PARTS)
+    if word not in PARTS:
+        raise ValueError(f"{word!r} is no part of the pipeline; there are {', '.join(PARTS)} and {ALL}")
+    return {word}
