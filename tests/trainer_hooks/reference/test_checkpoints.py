@@ -32,7 +32,10 @@ def save(root, *steps, keep=3):
 
 def load(root):
     state = {"model": {"w": torch.zeros(1000)}}
-    step = checkpoints.CheckpointStore(root, keep=3).load(state)
+    store = checkpoints.CheckpointStore(root, keep=3)
+    step = store.newest()
+    if step:
+        store.load(step, state)
     return step, float(state["model"]["w"][0])
 
 

@@ -20,12 +20,12 @@ def torchrec_is_here():
         pytest.skip("torch and torchrec are not installed")
 
 
-def train(folder, steps, pipeline="none", **environment):
+def train(folder, steps, pipeline="none", parts="", **environment):
     """Losses by step, as rank 0 prints them."""
     ranks = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
     size = ["--batch-size", "128", "--rows", "1000", "--agree-every", "5", "--no-compile"]
     words = ["-m", "ett_trainer_hooks.reference", "--steps", str(steps), *size]
-    words += ["--checkpoint-dir", str(folder / "checkpoints"), "--pipeline", pipeline]
+    words += ["--checkpoint-dir", str(folder / "checkpoints"), "--pipeline", pipeline, "--parts", parts]
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *ranks, *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
@@ -41,10 +41,10 @@ def train(folder, steps, pipeline="none", **environment):
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
-    """Weights, optimiser state and data order survive, whatever a pipeline has read ahead."""
+    """Weights, optimiser state and data order survive, whatever was read ahead or started side by side."""
     whole = train(tmp_path / "whole", 30)
     first = train(tmp_path / "parts", 15, pipeline="sparse_dist")
-    rest = train(tmp_path / "parts", 30)
+    rest = train(tmp_path / "parts", 30, parts="stages")
     assert [*first, *rest] == [*whole] == [5, 10, 15, 20, 25, 30]
     assert {**first, **rest} == pytest.approx(whole, abs=1e-4)
     assert whole[30] < whole[5]
@@ -56,6 +56,7 @@ def test_the_journal_tells_phases_steps_and_durable_checkpoints(tmp_path):
         tmp_path,
         10,
         pipeline="sparse_dist",
+        parts="stages",
         ETT_JOB_ID="reference",
         ETT_JOURNAL_DIR=str(tmp_path / "journal"),
     )
@@ -68,6 +69,8 @@ def test_the_journal_tells_phases_steps_and_durable_checkpoints(tmp_path):
     for rank in (0, 1):
         steps = [e["steps"] for e in events if e["kind"] == "progress" and e["rank"] == rank]
         assert sum(steps) == 10
+    paths = [e["why"] for e in events if e["kind"] == "decision" and e["what"] == "start stages"]
+    assert [path.startswith("critical path: imports, ") for path in paths] == [True, True]
     durable = [(e["rank"], e["step"]) for e in events if e["kind"] == "checkpoint_durable"]
     assert durable == [(0, 10)]
     assert [e["status"] for e in events if e["kind"] == "attempt_end"] == ["succeeded", "succeeded"]

@@ -10,14 +10,13 @@ import sys
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.reference.settings import parse
+from ett_trainer_hooks.reference.train import train
 
 
 def main() -> None:
     """Train, and say that it went well where it did."""
     settings = parse(sys.argv[1:])
     recorder = Recorder.from_env()
-    from ett_trainer_hooks.reference.train import train  # noqa: PLC0415 - takes seconds
-
     train(settings, recorder)
     recorder.close("succeeded")
 

@@ -1,6 +1,6 @@
 """Checkpoints that a kill at any moment cannot spoil: a directory a step, the name last.
 
-Every rank calls `save` and `load` together. All write their part into `step_N.partial` with
+Every rank calls `save`, `newest` and `load` together. All write their part into `step_N.partial` with
 torch.distributed.checkpoint, whose metadata file comes last; then rank 0 renames the directory
 to `step_N`, which makes the checkpoint exist, and lets `latest` point to it. A directory with
 another name, without metadata or with a data file that is too short is no checkpoint.
@@ -48,14 +48,15 @@ class CheckpointStore:
         self._retire()
         return sum(file.stat().st_size for file in final.iterdir())
 
-    def load(self, state: dict[str, Any]) -> int:
-        """Read the newest intact checkpoint into the tensors of `state`; returns its step, or 0."""
+    def newest(self) -> int:
+        """The step of the newest intact checkpoint, which rank 0 finds for all; 0 without one."""
         newest = [next(iter(intact_steps(self._root)), 0) if dist.get_rank() == 0 else 0]
         dist.broadcast_object_list(newest, src=0)
-        step = newest[0]
-        if step:
-            dcp.load(state, checkpoint_id=self._root / f"step_{step}")
-        return step
+        return newest[0]
+
+    def load(self, step: int, state: dict[str, Any]) -> None:
+        """Read the checkpoint of `step` into the tensors of `state`."""
+        dcp.load(state, checkpoint_id=self._root / f"step_{step}")
 
     def _retire(self) -> None:
         for step in steps(self._root)[self._keep :]:

@@ -1,164 +1,117 @@
-"""One rank of the training job, from the device to the last step, under the recorder's eyes.
+"""One rank of the training job, from the imports to the last step, under the recorder's eyes.
 
-Every rank runs this function in its own process; gloo joins them. The ranks must do the same
-things in the same order, so whether a checkpoint is due is not read from each one's clock:
-rank 0 says so when the ranks agree on the loss. What the recorder is told:
-
-* a phase for every part of the start, with the step that a checkpoint brought back;
-* the batches, through `recorder.batches` or, with a train pipeline of TorchRec, its adapter: both count
-  steps and waits for data;
-* every checkpoint, and when it became durable.
+Every rank runs `train` in its own process; gloo joins them. Its start is declared as stages, each
+a phase for the recorder: a plain trainer runs them one after another; with the part `stages` those
+that do not need each other run side by side. Stages with collectives have `main=True`, so that
+they come in one order on all ranks. Nothing here imports torch: that is a stage too.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import ModuleType
 from typing import Any
 
-import torch
-import torch.distributed as dist
-
 from ett_trainer_hooks import Recorder
-from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
-from ett_trainer_hooks.reference import criteo, model
-from ett_trainer_hooks.reference.checkpoints import CheckpointStore
-from ett_trainer_hooks.reference.prefetch import Prefetcher
+from ett_trainer_hooks.pipeline.stages import Here, Stage, run
+from ett_trainer_hooks.reference import criteo
 from ett_trainer_hooks.reference.settings import Settings
 
 
 def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] = time.monotonic) -> None:
-    """Initialise, resume from the newest intact checkpoint, train to the last step."""
-    with recorder.phase("device_init"):
-        device = torch.device("cpu")
-        torch.set_num_threads(1)
-    with recorder.phase("process_group"):
-        dist.init_process_group("gloo")
-    try:
-        _train(settings, recorder, device, clock)
-        dist.barrier()  # the ranks leave together: none closes what another still uses
-    finally:
-        dist.destroy_process_group()
+    """Start, resume from the newest intact checkpoint, train to the last step."""
+    with ExitStack() as leaving:
+        start = Start(settings, leaving)
+        begun = run(start.stages(), recorder, side_by_side=settings.uses("stages"))
+        work = begun["imports"]
+        loop = work.Loop(settings, recorder, begun["learner"], start.store(work), clock)
+        loop.run(begun["data"], begun["position"])
+        work.part()
 
 
-def _train(settings: Settings, recorder: Recorder, device: torch.device, clock: Callable[[], float]) -> None:
-    with recorder.phase("preproc_creation"):
-        make = batch_maker(settings, dist.get_rank())
-    learner = build_learner(settings, recorder, device)
-    store = CheckpointStore(settings.checkpoint_dir, keep=settings.keep)
-    with recorder.phase("checkpoint_load") as span:
-        done = resume(learner, store)
-        span.resumed_step = done
-    with Prefetcher(make, first=done, end=settings.steps) as batches:
-        with recorder.phase("data_warmup"):
-            batches.warm_up()
-        Loop(settings, recorder, learner, store, clock).run(batches, done)
+class Start:
+    """The stages of one rank's start; a method each, given the results that the stage needs.
 
+    What must be closed at the end of the training goes to `leaving`.
+    """
 
-def batch_maker(settings: Settings, rank: int) -> Callable[[int], Any]:
-    """A function from step to the batch of this rank."""
-    signal = criteo.planted_signal(settings.seed, settings.rows)
-    ready_at = time.monotonic() + settings.data_warmup_s
-
-    def make(step: int) -> Any:  # noqa: ANN401 - TorchRec's batch
-        time.sleep(max(0.0, ready_at - time.monotonic()))  # stands for a source that is not there yet
-        return model.as_batch(criteo.samples(signal, settings.seed, rank, step, settings.batch_size))
-
-    return make
-
-
-def build_learner(settings: Settings, recorder: Recorder, device: torch.device) -> model.Learner:
-    """The sharded model with its optimiser; its dense parts compile in the first step."""
-    with recorder.phase("model_init"):
-        dlrm = model.build(settings, device)
-        if settings.compile:
-            recorder.watch_compile()
-            model.compile_dense_parts(dlrm)
-    with recorder.phase("sharding_plan"):
-        plan = model.plan_shards(dlrm, device)
-    with recorder.phase("model_init"):
-        return model.shard(dlrm, plan, settings, device)
-
-
-def resume(learner: model.Learner, store: CheckpointStore) -> int:
-    """Bring back the newest intact checkpoint; returns the steps that it holds, 0 without one."""
-    state = learner.state()
-    done = store.load(state)
-    if done:
-        learner.load(state)
-    return done
-
-
-class Loop:
-    """The training loop: steps, now and then an agreement of the ranks, checkpoints."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        recorder: Recorder,
-        learner: model.Learner,
-        store: CheckpointStore,
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, settings: Settings, leaving: ExitStack) -> None:
         self._settings = settings
-        self._recorder = recorder
-        self._learner = learner
-        self._store = store
-        self._clock = clock
-        self._saved_at: float | None = None
+        self._leaving = leaving
 
-    def run(self, batches: Prefetcher[Any], done: int) -> None:
-        """Train from step `done` to the last; the last step is always saved."""
-        for step, loss in enumerate(self._losses(batches), start=done + 1):
-            last = step == self._settings.steps
-            if last or step % self._settings.agree_every == 0:
-                mean_loss, due = self._agree(loss)
-                self._say(step, mean_loss)
-                if due or last:
-                    self._save(step)
+    def stages(self) -> list[Stage]:
+        """The stages in the order in which a plain trainer runs them."""
+        return [
+            Stage("imports", self.imports, main=True),
+            Stage("device", self.device, ("imports",), "device_init", main=True),
+            Stage("ranks", self.ranks, ("imports", "device"), "process_group", main=True),
+            Stage("source", self.source, (), "preproc_creation"),
+            Stage("position", self.position, ("imports", "ranks"), "checkpoint_load", main=True),
+            Stage("model", self.model, ("imports", "device"), "model_init"),
+            Stage("plan", self.plan, ("imports", "device", "model", "ranks"), "sharding_plan", main=True),
+            Stage("shards", self.shards, ("imports", "device", "model", "plan"), "model_init", main=True),
+            Stage("learner", self.learner, ("imports", "shards", "position"), "checkpoint_load", main=True),
+            Stage("data", self.data, ("imports", "source", "position"), "data_warmup"),
+        ]
 
-    def _losses(self, batches: Prefetcher[Any]) -> Iterator[torch.Tensor]:
-        """Train on the batches, step by step."""
-        samples = self._settings.batch_size
-        if self._settings.pipeline == "none":
-            for batch in self._recorder.batches(batches, samples=samples):
-                yield self._learner.step(batch)
-            return
-        inner = model.pipeline(self._settings.pipeline, self._learner)
-        pipeline = ObservedPipeline(self._recorder, inner, samples=samples)
-        iterator = iter(batches)
-        while (output := _progress(pipeline, iterator)) is not None:
-            loss, *_ = output
-            yield loss
+    def imports(self, _: Here) -> ModuleType:
+        """Torch, TorchRec and what uses them."""
+        from ett_trainer_hooks.reference import work  # noqa: PLC0415 - takes seconds
 
-    def _agree(self, loss: torch.Tensor) -> tuple[float, bool]:
-        due = dist.get_rank() == 0 and self._is_due()
-        both = torch.tensor([float(loss), float(due)])
-        dist.all_reduce(both)
-        return float(both[0]) / dist.get_world_size(), bool(both[1] > 0)
+        return work
 
-    def _is_due(self) -> bool:
-        now = self._clock()
-        if self._saved_at is None:  # the time before the first agreement went into compiling
-            self._saved_at = now
-        return now - self._saved_at >= self._settings.checkpoint_every_s
+    def device(self, _: Here, work: ModuleType) -> Any:  # noqa: ANN401 - torch is not there yet
+        """Where this rank computes."""
+        return work.device()
 
-    def _save(self, step: int) -> None:
-        with self._recorder.checkpoint(step, mode="sync") as save:
-            size = self._store.save(step, self._learner.state())
-            save.bytes = size
-        if size is not None:
-            self._recorder.durable(step, bytes=size)
-        self._saved_at = self._clock()
+    def ranks(self, _: Here, work: ModuleType, __: Any) -> None:  # noqa: ANN401
+        """The process group of all ranks."""
+        work.join_ranks(self._leaving)
 
-    def _say(self, step: int, loss: float) -> None:
-        if dist.get_rank() == 0:
-            print(f"step {step} of {self._settings.steps}: loss {loss:.4f}", flush=True)
+    def source(self, here: Here) -> Callable[[int], criteo.Samples]:
+        """A function from step to the samples of this rank, which a cancelled start does not wait for."""
+        settings, rank = self._settings, int(os.environ["RANK"])
+        signal = criteo.planted_signal(settings.seed, settings.rows)
+        ready_at = time.monotonic() + settings.data_warmup_s
 
+        def samples(step: int) -> criteo.Samples:
+            here.cancelled.wait(max(0.0, ready_at - time.monotonic()))  # a source that is not there yet
+            return criteo.samples(signal, settings.seed, rank, step, settings.batch_size)
 
-def _progress(pipeline: ObservedPipeline, batches: Iterator[Any]) -> Any:  # noqa: ANN401 - of the model
-    """What the model gave for one more step; None where there was no batch left."""
-    try:
-        return pipeline.progress(batches)
-    except StopIteration:
-        return None
+        return samples
+
+    def position(self, _: Here, work: ModuleType, __: None) -> int:
+        """Steps that the checkpoint to resume from holds; 0 without one."""
+        return int(self.store(work).newest())
+
+    def model(self, _: Here, work: ModuleType, device: Any) -> Any:  # noqa: ANN401
+        """The model, no memory taken for its tables yet."""
+        return work.build(self._settings, device)
+
+    def plan(self, _: Here, work: ModuleType, device: Any, model: Any, __: None) -> Any:  # noqa: ANN401
+        """Which rank keeps which part of the tables."""
+        return work.model.plan_shards(model, device)
+
+    def shards(self, _: Here, work: ModuleType, device: Any, model: Any, plan: Any) -> Any:  # noqa: ANN401
+        """The learner with this rank's part of the tables, as yet with its first weights."""
+        return work.model.shard(model, plan, self._settings, device)
+
+    def learner(self, here: Here, work: ModuleType, learner: Any, step: int) -> Any:  # noqa: ANN401
+        """The learner with what the checkpoint holds."""
+        work.restore(learner, self.store(work), step)
+        here.span.resumed_step = step
+        return learner
+
+    def data(
+        self, _: Here, work: ModuleType, samples: Callable[[int], criteo.Samples], first: int
+    ) -> Iterator[Any]:
+        """Batches from the first step on; the first lies ready."""
+        batches: Iterator[Any] = work.reader(samples, first, self._settings.steps, self._leaving)
+        return batches
+
+    def store(self, work: ModuleType) -> Any:  # noqa: ANN401
+        """The checkpoints of this job."""
+        return work.CheckpointStore(self._settings.checkpoint_dir, keep=self._settings.keep)

@@ -1,0 +1,64 @@
+"""What the stages of the reference trainer's start do: everything here needs torch and TorchRec.
+
+Importing this module is itself a stage, as it takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ett_trainer_hooks.reference import criteo, model
+from ett_trainer_hooks.reference.checkpoints import CheckpointStore
+from ett_trainer_hooks.reference.loop import Loop
+from ett_trainer_hooks.reference.prefetch import Prefetcher
+from ett_trainer_hooks.reference.settings import Settings
+
+__all__ = ["CheckpointStore", "Loop", "build", "device", "join_ranks", "model", "part", "reader", "restore"]
+
+
+def device() -> torch.device:
+    """The device of this rank, with one core for it."""
+    torch.set_num_threads(1)
+    return torch.device("cpu")
+
+
+def join_ranks(leaving: ExitStack) -> None:
+    """The process group of all ranks, until `leaving` closes."""
+    dist.init_process_group("gloo")
+    leaving.callback(dist.destroy_process_group)
+
+
+def build(settings: Settings, on: torch.device) -> torch.nn.Module:
+    """The model, its dense parts marked for compilation, which comes with the first step."""
+    dlrm = model.build(settings, on)
+    if settings.compile:
+        model.compile_dense_parts(dlrm)
+    return dlrm
+
+
+def restore(learner: model.Learner, store: CheckpointStore, step: int) -> None:
+    """Bring back what the checkpoint of `step` holds; nothing where that is 0."""
+    if step:
+        state = learner.state()
+        store.load(step, state)
+        learner.load(state)
+
+
+def reader(
+    make: Callable[[int], criteo.Samples], first: int, end: int, leaving: ExitStack
+) -> Prefetcher[Any]:
+    """Batches from step `first` on, made ahead until `leaving` closes; the first lies ready."""
+    batches = Prefetcher(lambda step: model.as_batch(make(step)), first=first, end=end)
+    leaving.enter_context(batches)
+    batches.warm_up()
+    return batches
+
+
+def part() -> None:
+    """Wait for the other ranks, so that none closes what another still uses."""
+    dist.barrier()
