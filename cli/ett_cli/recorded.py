@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from ett_core.accounting import FailureAccount, JobAccount, JobFold
 from ett_core.components import area_seconds
-from ett_core.details import EvidenceLine, JobDetails
+from ett_core.details import JobDetails
 from ett_core.events import (
     AnyEvent,
     Cache,
@@ -27,6 +27,7 @@ from ett_core.events import (
     Failure,
     Progress,
 )
+from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis, diagnose
 from ett_core.fleet.endings import cause_words, state_of
 from ett_core.fleet.recurrence import infra_failures
@@ -72,7 +73,7 @@ class Recorded:
         return self._detailed[event.writer].add(event.seq)
 
     def _evidence_of(self, failure: FailureAccount) -> Sequence[EvidenceLine]:
-        return self._details.evidence(failure.attempt)
+        return self._details.evidence.lines(failure.attempt)
 
     def _failures(self, account: JobAccount, diagnoses: Sequence[Diagnosis]) -> list[dict[str, Any]]:
         rows = rows_of(account, diagnoses, {}, {}, "").failures
@@ -96,7 +97,7 @@ class Recorded:
             "compile": self._details.compile_s,
             "step_times": None if steps is None else asdict(steps),
             "step_spread": self._details.rank_paces.step_spread,
-            "stalls": self._details.stalls(),
+            "stalls": self._details.evidence.stalls(),
             "stragglers": self._details.stragglers(),
             "async_saves": as_object(self._details.async_saves.saves),
         }

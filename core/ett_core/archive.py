@@ -73,28 +73,44 @@ class Parcels:
     [b'first', b'second']
     """
 
-    __slots__ = ("__weakref__", "_archive", "_handles", "_others")
+    __slots__ = ("__weakref__", "_archive", "_free", "_handles", "_others")
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._handles = array("q")
         """Handles that are integers, as those of a file are: eight bytes each."""
         self._others: list[object] = []
+        self._free: list[int] = []
+        """Numbers that may be given again."""
 
     def put(self, data: bytes) -> int:
         """Keep bytes; gives their number."""
         handle = self._archive.put(data)
-        if isinstance(handle, int):
-            self._handles.append(handle)
-            return len(self._handles) - 1
-        self._others.append(handle)
-        return -len(self._others)
+        if not isinstance(handle, int):
+            self._others.append(handle)
+            return -len(self._others)
+        if self._free:
+            number = self._free.pop()
+            self._handles[number] = handle
+            return number
+        self._handles.append(handle)
+        return len(self._handles) - 1
 
     def get(self, number: int) -> bytes:
         """The bytes under a number."""
         return self._archive.get(self._handles[number] if number >= 0 else self._others[-number - 1])
 
+    def drop(self, number: int) -> None:
+        """Let go of the bytes under a number, which may be given again."""
+        if number >= 0:
+            self._archive.drop(self._handles[number])
+            self._free.append(number)
+        else:
+            self._others[-number - 1] = None
+
     def __del__(self) -> None:
         """Let go of the bytes."""
-        for handle in (*self._handles, *self._others):
+        free = frozenset(self._free)
+        held = (handle for number, handle in enumerate(self._handles) if number not in free)
+        for handle in (*held, *(each for each in self._others if each is not None)):
             self._archive.drop(handle)

@@ -5,12 +5,14 @@ Part of the details fold (`ett_core.details`): held by one thread, in any order 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed
@@ -21,8 +23,10 @@ from ett_core.shelf import Shelf
 CHECKPOINTS_SHOWN = 200
 CHECKPOINTS_KEPT = CHECKPOINTS_SHOWN
 """Checkpoints that reports are still joined to; reports of older ones are no longer taken in."""
-CHECKPOINTS_AT_HAND = 16
+CHECKPOINTS_AT_HAND = 8
 """Of these the latest, to which nearly all reports are joined; the others lie packed."""
+CHECKPOINTS_USUAL = 16
+"""Of these the latest that say what is usual."""
 
 NONE = Distribution((0,) * (len(BLOCKING_BOUNDS_S) + 1))
 
@@ -57,6 +61,13 @@ class Durable(msgspec.Struct, frozen=True, gc=False):
     bytes: int | None
 
 
+class Usual(NamedTuple):
+    """Medians over the latest checkpoints, in seconds; None where too few say so."""
+
+    interval_s: float | None
+    upload_s: float | None
+
+
 class CheckpointLogState(NamedTuple):
     """A `CheckpointLog` as a value."""
 
@@ -80,6 +91,7 @@ class CheckpointLog:
         self._forgotten_through = (-1, -1)
         self._forgotten: list[float] = [0, 0, 0, 0.0]
         self._known_totals: list[float] | None = None
+        self._known_usual: Usual | None = None
         self._forgotten_blocking = self._packed_blocking = NONE
 
     def add(self, event: CheckpointEvent) -> None:
@@ -87,10 +99,10 @@ class CheckpointLog:
         key = (event.attempt, event.step)
         if key <= self._forgotten_through:
             return
-        self._known_totals = None
+        self._known_totals = self._known_usual = None
         if key <= self._packed_through:
             self._unpack()
-        blank = CheckpointDetail(event.attempt, event.step, event.time, event.mode)
+        blank = CheckpointDetail(event.attempt, event.step, event.time, sys.intern(event.mode))
         self._kept[key] = _join(self._kept.get(key, blank), event)
         if isinstance(event, CheckpointDurable):
             self._note_durable(event)
@@ -132,19 +144,14 @@ class CheckpointLog:
                 total_s += each.blocking_s
         return Distribution(tuple(counts), total_s)
 
-    def interval_s(self) -> float | None:
-        """Median of the seconds between the latest checkpoints of the latest attempt; None without two."""
-        saved = [key for key in sorted(self._kept) if self._kept[key].saved]
-        times = [self._kept[key].time for key in saved if key[0] == saved[-1][0]][-CHECKPOINTS_AT_HAND:]
-        return median(after - at for at, after in pairwise(times)) if len(times) > 1 else None
+    def usual(self) -> Usual:
+        """How far apart the latest checkpoints of the latest attempt were saved, and how long uploads took.
 
-    def upload_s(self) -> float | None:
-        """Median of the seconds from a save to its durability, of the latest; None where none is durable."""
-        durable = [
-            (e.time, e.durable_at) for e in self._kept.values() if e.saved and e.durable_at is not None
-        ]
-        took_s = [max(at - time, 0.0) for time, at in sorted(durable)[-CHECKPOINTS_AT_HAND:]]
-        return median(took_s) if took_s else None
+        An upload lasts from a save to its durability.
+        """
+        if self._known_usual is None:
+            self._known_usual = _usual([each for each in self.latest if each.saved])
+        return self._known_usual
 
     def state(self) -> CheckpointLogState:
         """The log as a value."""
@@ -158,7 +165,7 @@ class CheckpointLog:
         """The log that gave `state`."""
         log = cls(archive)
         log.last_durable, log._forgotten_through = state.last_durable, state.forgotten_through
-        log._kept = {(each.attempt, each.step): each for each in state.kept}
+        log._kept = {(each.attempt, each.step): _with_shared_mode(each) for each in state.kept}
         log._forgotten, log._forgotten_blocking = list(state.forgotten), state.forgotten_blocking
         log._pack()
         return log
@@ -187,7 +194,7 @@ class CheckpointLog:
             self._forgotten_through = (gone[-1].attempt, gone[-1].step)
 
     def _unpack(self) -> None:
-        self._kept |= {(each.attempt, each.step): each for each in self._packed.records()}
+        self._kept |= {(each.attempt, each.step): _with_shared_mode(each) for each in self._packed.records()}
         self._put([])
 
     def _put(self, records: Sequence[CheckpointDetail]) -> None:
@@ -195,6 +202,20 @@ class CheckpointLog:
         self._packed_weights = _sums([[0, 0, 0, 0.0], *map(_weights, records)])
         self._packed_blocking = _blocking(self._forgotten_blocking, records)
         self._packed_through = (records[-1].attempt, records[-1].step) if records else (-1, -1)
+
+
+def _with_shared_mode(checkpoint: CheckpointDetail) -> CheckpointDetail:
+    return replace(checkpoint, mode=sys.intern(checkpoint.mode))
+
+
+def _usual(saved: Sequence[CheckpointDetail]) -> Usual:
+    times = [each.time for each in saved if each.attempt == saved[-1].attempt][-CHECKPOINTS_USUAL:]
+    uploads = [(each.time, each.durable_at) for each in saved if each.durable_at is not None]
+    took_s = [max(at - time, 0.0) for time, at in sorted(uploads)[-CHECKPOINTS_USUAL:]]
+    return Usual(
+        median(after - at for at, after in pairwise(times)) if len(times) > 1 else None,
+        median(took_s) if took_s else None,
+    )
 
 
 def _blocking(known: Distribution, more: Iterable[CheckpointDetail]) -> Distribution:
@@ -217,11 +238,11 @@ def _weights(checkpoint: CheckpointDetail) -> tuple[float, ...]:
 
 def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
     """A checkpoint with one more report of it; time and mode are those of the save, where known."""
-    is_save = isinstance(event, Checkpoint)
+    is_save, said = isinstance(event, Checkpoint), sys.intern(event.mode)
     if is_save and not known.saved:
-        time, mode = event.time, event.mode
+        time, mode = event.time, said
     elif is_save == known.saved:
-        time, mode = min(known.time, event.time), min(known.mode, event.mode)
+        time, mode = min(known.time, event.time), min(known.mode, said)
     else:
         time, mode = known.time, known.mode
     durable = (event.time,) if isinstance(event, CheckpointDurable) else ()

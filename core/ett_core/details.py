@@ -9,7 +9,6 @@ writer and sequence number, never by arrival. State is bounded; what a bound dro
 from __future__ import annotations
 
 import sys
-from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -18,7 +17,6 @@ import msgspec
 from msgspec.structs import asdict
 
 from ett_core.archive import IN_MEMORY, Archive
-from ett_core.causes import cause_of_event, senders_told, with_sender
 from ett_core.checkpoint_log import CheckpointLog, CheckpointLogState
 from ett_core.clocks import Clocks, canonical, corrected
 from ett_core.events import (
@@ -36,19 +34,13 @@ from ett_core.events import (
     Failure,
     Progress,
 )
+from ett_core.evidence_log import EvidenceLine, EvidenceLog
 from ett_core.interference import AsyncSaves, AsyncSavesState
 from ett_core.packing import unwrapped, wrapped
-from ett_core.plain_text import plain
 from ett_core.refusals import Refusals
 from ett_core.step_times import add_to, quantile
 from ett_core.stragglers import RankPaces, RankPacesState
 
-EVIDENCE_KEPT = 100
-"""Latest evidence lines kept of one attempt."""
-EVIDENCE_ATTEMPTS_KEPT = 20
-STALL_SOURCES = ("stall", "stack")
-"""Sources of evidence about jobs that make no progress: that they do not, and what each rank was doing."""
-EVIDENCE_CHARACTERS = 8192
 NAMES_KEPT = 256
 """Distinct names (labels, versions, compile stages, counters) kept; further ones are left out."""
 RANKS_KEPT = 65_536
@@ -86,18 +78,6 @@ class StepTimes(msgspec.Struct, frozen=True, gc=False):
     p50_s: float
     p99_s: float
     max_s: float
-
-
-class EvidenceLine(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A line or fact that may explain a failure of its attempt."""
-
-    time: float
-    rank: int
-    writer: str
-    seq: int
-    node: str
-    source: str
-    text: str
 
 
 class Start(msgspec.Struct, frozen=True, gc=False):
@@ -154,13 +134,13 @@ class JobDetails:
         self._node_moments: dict[int, Moment] = {}
         self.samples = 0.0
         """Samples consumed by all ranks, each counting its own."""
-        self.rank_paces = RankPaces()
+        self.rank_paces = RankPaces(archive=archive)
         self.async_saves = AsyncSaves(archive)
         self._steps: dict[int, int] = {}
         self._longest_step_s = 0.0
         self._caches: dict[tuple[str, str], Cache] = {}
         self._counters: dict[tuple[str, str], Counters] = {}
-        self._evidence: dict[int, list[EvidenceLine]] = {}
+        self.evidence = EvidenceLog(archive=archive)
         self._starts: dict[int, tuple[Moment, Start]] = {}
 
     def add(self, events: Iterable[AnyEvent]) -> None:
@@ -204,7 +184,7 @@ class JobDetails:
             self._longest_step_s,
             list(self._caches.values()),
             [(name, report) for (_, name), report in self._counters.items()],
-            {attempt: list(lines) for attempt, lines in self._evidence.items()},
+            self.evidence.everything(),
             dict(self._starts),
         )
 
@@ -221,13 +201,15 @@ class JobDetails:
         details._said, details._labels = dict(state.said), dict(state.labels)
         details._versions, details._node_moments = dict(state.versions), dict(state.node_moments)
         details.samples = state.samples
-        details.rank_paces = RankPaces.of_state(state.rank_paces)
+        details.rank_paces = RankPaces.of_state(state.rank_paces, archive=archive)
         details.async_saves = AsyncSaves.of_state(state.async_saves, archive)
         details._steps, details._longest_step_s = dict(state.steps), state.longest_step_s
         details._caches = {(report.writer, report.cache): report for report in state.caches}
         details._counters = {(report.writer, name): report for name, report in state.counters}
-        details._evidence = {attempt: list(lines) for attempt, lines in state.evidence.items()}
-        details._starts = dict(state.starts)
+        details.evidence = EvidenceLog(state.evidence, archive)
+        for attempt, ((_, time, writer, seq), start) in state.starts.items():
+            moment = (attempt, time, sys.intern(writer), seq)
+            details._starts[attempt] = (moment, details._shared(start))
         return details
 
     @property
@@ -305,24 +287,6 @@ class JobDetails:
             _add_to(totals, name, report.values[name])
         return totals
 
-    def evidence(self, attempt: int) -> list[EvidenceLine]:
-        """The evidence lines of one attempt in order of time, signals with their senders where known."""
-        lines = self._evidence.get(attempt, [])
-        senders = senders_told(line.text for line in lines if line.source == "launcher")
-        if not senders:
-            return list(lines)
-        return [msgspec.structs.replace(line, text=with_sender(line.text, senders)) for line in lines]
-
-    def stalls(self) -> list[dict[str, Any]]:
-        """What launchers told of stalls, and of what the ranks were doing then, as JSON objects in order."""
-        fields = ("time", "rank", "node", "source", "text")
-        return [
-            {"attempt": attempt, **{field: getattr(line, field) for field in fields}}
-            for attempt in sorted(self._evidence)
-            for line in self._evidence[attempt]
-            if line.source in STALL_SOURCES
-        ]
-
     def node_in(self, attempt: int, rank: int) -> str:
         """The node of a rank in an attempt; empty where it is not known, or of an earlier attempt."""
         moment = self._node_moments.get(rank)
@@ -389,21 +353,22 @@ class JobDetails:
     def _keep_start(self, event: AttemptStart, moment: Moment) -> None:
         """Of an attempt, the latest word on what it runs on, and all nodes that spoke."""
         known_at, known = self._starts.get(event.attempt, (moment, Start()))
-        node = sys.intern(event.node)
-        nodes = known.nodes if not node or node in known.nodes else self._shared(known.nodes | {node})
+        seen = not event.node or event.node in known.nodes
+        nodes = known.nodes if seen else known.nodes | {sys.intern(event.node)}
         says = bool(event.versions or event.config_hash)
-        newer = says and (moment >= known_at or not (known.versions or known.config_hash))
-        if newer:
+        if says and (moment >= known_at or not (known.versions or known.config_hash)):
             versions = known.versions if known.versions == event.versions else _first(event.versions)
-            self._starts[event.attempt] = (moment, Start(versions, event.config_hash or "", nodes))
-        elif nodes is not known.nodes or event.attempt not in self._starts:
-            self._starts[event.attempt] = (known_at, Start(known.versions, known.config_hash, nodes))
+            known_at, known = moment, Start(versions, event.config_hash or "", nodes)
+        elif nodes is not known.nodes:
+            known = Start(known.versions, known.config_hash, nodes)
+        self._starts[event.attempt] = (known_at, self._shared(known))
         if len(self._starts) > STARTS_KEPT:
             del self._starts[min(self._starts)]
 
-    def _shared(self, nodes: frozenset[str]) -> frozenset[str]:
-        """Nodes as one object with equal ones of another attempt: jobs often start again where they were."""
-        return next((start.nodes for _, start in self._starts.values() if start.nodes == nodes), nodes)
+    def _shared(self, start: Start) -> Start:
+        """One object for all attempts that start alike: jobs often start again where they were."""
+        known = (each for _, each in self._starts.values() if each == start)
+        return next(known, start)
 
     def _take_progress(self, event: Progress) -> None:
         if event.rank < 0:
@@ -425,11 +390,7 @@ class JobDetails:
         self._remote_compiles += event.remote_requests or 0
 
     def _take_evidence(self, event: Evidence | Failure) -> None:
-        lines = self._evidence.setdefault(event.attempt, [])
-        insort(lines, _evidence_line(event))
-        del lines[:-EVIDENCE_KEPT]
-        if len(self._evidence) > EVIDENCE_ATTEMPTS_KEPT:
-            del self._evidence[min(self._evidence)]
+        self.evidence.add(event)
 
 
 _HANDLERS: Mapping[type[Event], Callable[[Any, Any], None]] = {
@@ -460,20 +421,6 @@ def load(data: bytes, archive: Archive = IN_MEMORY) -> JobDetails:
         ValueError: the bytes are damaged or of another version.
     """
     return JobDetails.of_state(unwrapped(MAGIC, data, _decoder.decode), archive)
-
-
-def _evidence_line(event: Evidence | Failure) -> EvidenceLine:
-    if isinstance(event, Evidence):
-        time, source, text = event.observed_at or event.time, event.source, event.text
-    else:
-        time, source, text = event.first_error_at or event.time, "failure", _failure_text(event)
-    text = plain(text[:EVIDENCE_CHARACTERS])
-    return EvidenceLine(time, event.rank, event.writer, event.seq, event.node, source, text)
-
-
-def _failure_text(event: Failure) -> str:
-    cause = cause_of_event(event)
-    return f"{cause}\n{event.message}" if event.message and event.message not in cause else cause
 
 
 def _plus(total: CacheTotals, report: Cache) -> CacheTotals:

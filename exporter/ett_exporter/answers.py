@@ -13,7 +13,8 @@ import msgspec
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import seconds
 from ett_core.components import RECOMPILE, area_seconds
-from ett_core.details import CacheTotals, EvidenceLine
+from ett_core.details import CacheTotals
+from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis
 from ett_core.fleet.caches import hit_ratio
 from ett_core.fleet.endings import cause_words

@@ -23,14 +23,15 @@ from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.checkpoint_log import NONE, CheckpointDetail, Durable
 from ett_core.components import RECOVER_QUEUE
-from ett_core.details import CacheTotals, EvidenceLine, JobDetails, Start, StepTimes
+from ett_core.details import CacheTotals, JobDetails, Start, StepTimes
 from ett_core.events import AnyEvent
+from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis, diagnose
 from ett_core.fleet.endings import state_of
 from ett_core.growing import Distribution, highest
 from ett_core.interference import SaveInterference
+from ett_core.paces import Pace
 from ett_core.refusals import Refused
-from ett_core.stragglers import Pace
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.places import FIRST, Kept, Place, Snapshot, Stored
 from ett_exporter.snapshots import pack, unpack
@@ -375,9 +376,9 @@ class LiveJob:
                 view=view,
                 timeline=self._fold.timeline(view.account.as_of, begin, end),
                 checkpoints=self._details.checkpoints.latest,
-                evidence={f.attempt: self._details.evidence(f.attempt) for f in view.account.failures},
+                evidence={f.attempt: self._details.evidence.lines(f.attempt) for f in view.account.failures},
                 nodes=dict(self._details.nodes),
-                stalls=self._details.stalls(),
+                stalls=self._details.evidence.stalls(),
                 stragglers=self._details.stragglers(),
                 step_spread=self._details.rank_paces.step_spread,
                 async_saves=self._details.async_saves.saves,
@@ -458,7 +459,7 @@ class LiveJob:
 
     def _diagnosis(self, failure: FailureAccount) -> Diagnosis:
         """Why a failure happened; judged again only where it or its evidence has changed."""
-        evidence = self._details.evidence(failure.attempt)
+        evidence = self._details.evidence.lines(failure.attempt)
         known = self._diagnosed.get(failure.attempt)
         if known is None or known[:2] != (failure, evidence):
             known = self._diagnosed[failure.attempt] = (failure, evidence, diagnose(failure, evidence))
@@ -525,9 +526,9 @@ def details_view(details: JobDetails, account: JobAccount | None = None) -> Deta
         step_times=details.step_times,
         starts=details.starts,
         remote_requests=details.remote_requests,
-        checkpoint_interval_s=details.checkpoints.interval_s(),
+        checkpoint_interval_s=details.checkpoints.usual().interval_s,
         checkpoint_blocking=details.checkpoints.blocking(settled),
-        checkpoint_upload_s=details.checkpoints.upload_s(),
+        checkpoint_upload_s=details.checkpoints.usual().upload_s,
         run_caches=details.run_caches,
     )
 

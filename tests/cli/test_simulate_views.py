@@ -12,8 +12,9 @@ from ett_cli.simulate.fleet import Fleet
 from ett_cli.simulate.settings import Scenario, scenario
 from ett_cli.simulate.truth import JobTruth
 from ett_core.accounting import JobFold
-from ett_core.details import EvidenceLine, JobDetails
+from ett_core.details import JobDetails
 from ett_core.events import AnyEvent, Checkpoint, CheckpointDurable, CheckpointFailed, Progress
+from ett_core.evidence_log import EvidenceLine
 from ett_core.failures.attempt import diagnose
 from ett_core.interference import AsyncSaves, total
 from ett_core.stragglers import RankPaces
@@ -86,7 +87,7 @@ def evidence_by_attempt(events: list[AnyEvent]) -> dict[int, list[EvidenceLine]]
     for attempt, said in by_attempt.items():
         details = JobDetails()
         details.add(said)
-        found[attempt] = details.evidence(attempt)
+        found[attempt] = details.evidence.lines(attempt)
     return found
 
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from ett_core import stragglers
 from ett_core.details import JobDetails
 from ett_core.events import Progress, StepSeconds
-from ett_core.stragglers import Pace, RankPaces, StragglerRules, slow_ranks
+from ett_core.paces import Pace
+from ett_core.slowness import StragglerRules, slow_ranks
+from ett_core.stragglers import RankPaces
 
 DATA = Path(__file__).with_name("data")
 T0 = 1_764_000_000.0
@@ -202,7 +204,7 @@ def test_memory_is_bounded_and_verdicts_outlive_the_amounts(monkeypatch):
     paces = RankPaces()
     for event in real(1):
         paces.add(event)
-        assert sum(map(len, map(paces._half, paces._halves))) == paces._cells <= 300
+        assert sum(map(len, map(paces._halves.paces, paces._halves))) == paces._cells <= 300
         assert paces._slow_count <= 200
     assert [slow.rank for slow in paces.stragglers()] == [6]
 

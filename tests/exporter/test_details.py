@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ett_core import checkpoint_log, details
+from ett_core import checkpoint_log, details, evidence_log
 from ett_core import events as ev
 from ett_core.causes import Facts, words
 from ett_core.details import JobDetails
@@ -31,7 +31,7 @@ def everything(fold):
         fold.starts,
         fold.checkpoints.latest,
         fold.nodes,
-        [fold.evidence(a) for a in attempts],
+        [fold.evidence.lines(a) for a in attempts],
     )
 
 
@@ -107,16 +107,16 @@ def test_many_checkpoints_are_counted_and_the_latest_kept():
 
 def test_evidence_is_kept_by_attempt_and_bounded():
     """The latest lines of the latest attempts are kept, in order of time, and cut to length."""
-    kept = details.EVIDENCE_KEPT
+    kept = evidence_log.EVIDENCE_KEPT
     lines = [
         event(ev.Evidence, n, source="stderr", text=f"{n}" * 9000, time=1e9 + n) for n in range(kept + 5)
     ]
     fold = folded(*reversed(lines))
-    assert [line.seq for line in fold.evidence(0)] == list(range(5, kept + 5))
-    assert {len(line.text) for line in fold.evidence(0)} == {details.EVIDENCE_CHARACTERS}
+    assert [line.seq for line in fold.evidence.lines(0)] == list(range(5, kept + 5))
+    assert {len(line.text) for line in fold.evidence.lines(0)} == {evidence_log.EVIDENCE_CHARACTERS}
     fold.add(event(ev.Evidence, 0, attempt=a, source="s", text="t") for a in range(1, 100))
-    assert fold.evidence(0) == []
-    assert len(fold._evidence) == details.EVIDENCE_ATTEMPTS_KEPT
+    assert fold.evidence.lines(0) == []
+    assert len(fold.evidence.everything()) == evidence_log.EVIDENCE_ATTEMPTS_KEPT
 
 
 def test_stalls_are_what_launchers_told_of_them_in_order_of_time():
@@ -127,7 +127,9 @@ def test_stalls_are_what_launchers_told_of_them_in_order_of_time():
         event(ev.Evidence, 1, rank=-1, source="stderr", text="Error"),
         event(ev.Evidence, 4, rank=-1, source="stall", text="no progress", attempt=1),
     )
-    assert [(each["attempt"], each["time"], each["source"], each["node"]) for each in fold.stalls()] == [
+    assert [
+        (each["attempt"], each["time"], each["source"], each["node"]) for each in fold.evidence.stalls()
+    ] == [
         (0, 1e9, "stall", "n"),
         (0, 1e9 + 301, "stack", "n"),
         (1, 1e9, "stall", "n"),

@@ -38,7 +38,9 @@ def known(shape: Scenario) -> Iterator[Known]:
         account, truth = fold.account(END), story.truth(shape.window_ms)
         if account is None or truth is None:
             continue
-        diagnoses = [diagnose(failure, details.evidence(failure.attempt)) for failure in account.failures]
+        diagnoses = [
+            diagnose(failure, details.evidence.lines(failure.attempt)) for failure in account.failures
+        ]
         rows = rows_of(account, diagnoses, details.labels, details.starts, details.accelerator_type)
         yield Known(fold, account, details, diagnoses, rows, truth)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ett_core.accounting.account import FailureAccount
 from ett_core.causes import sender_in
-from ett_core.details import EvidenceLine
+from ett_core.evidence_log import EvidenceLine
 from ett_core.failures.classes import CLASSES, LIKELY, UNKNOWN
 from ett_core.failures.exits import OWN_STOP, of_exit
 from ett_core.failures.judge import Diagnosis, judge

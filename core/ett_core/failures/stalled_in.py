@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ett_core.details import EvidenceLine
+from ett_core.evidence_log import EvidenceLine
 
 STALL = "stall"
 _CLASS_OF_PHASE = {"checkpoint": "checkpoint_stall", "compile": "compile_slow"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ett_core.accounting import FailureAccount
-from ett_core.details import EvidenceLine
+from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import diagnose
 
 AT = 1_795_946_400.0

@@ -52,7 +52,7 @@ class Job:
         fold.add(self.events)
         details.add(self.events)
         account = fold.account(self.events[-1].time + 10)
-        return account, [diagnose(f, details.evidence(f.attempt)) for f in account.failures]
+        return account, [diagnose(f, details.evidence.lines(f.attempt)) for f in account.failures]
 
     def rows(self):
         return recurrences(*self.account())

@@ -37,7 +37,7 @@ class Told:
         self.family = job.rows.runs[0].family
         self.runs = cache_runs(job.account, job.rows.runs, job.details.run_caches, job.details.labels)
         log = job.details.checkpoints
-        self.saving = saving_of(job.account, log.count, log.upload_s())
+        self.saving = saving_of(job.account, log.count, log.usual().upload_s)
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ def test_a_rank_that_tells_of_its_signal_itself_gets_the_sender_from_the_launche
     events = one_fails(ONE_FAILS.replace("signal.signal(signal.SIGTERM, signal.SIG_DFL)", ""))
     details = JobDetails()
     details.add(events)
-    told = [line.text for line in details.evidence(0) if line.rank == 1 and line.source == "failure"]
+    told = [line.text for line in details.evidence.lines(0) if line.rank == 1 and line.source == "failure"]
     assert told == ["rank 1 was stopped by SIGTERM (sent by torchrun)\nreceived SIGTERM"]
 
 
