@@ -1,0 +1,221 @@
+"""A store of bundles: entries that may be trusted, and the objects that they name.
+
+Layout: `entries/<name>/<digest of facts>/<local rank>.json`, `objects/<sha256>.zip`,
+`used/<sha256>`. Several processes of several nodes write at once: objects are named by their
+hash, an entry is put in place whole, after its object. What is refused is a miss with its reason;
+a store that fails raises StoreFailedError and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from ett_trainer_hooks.pipeline.bundle.contents import Contents, packed, unpacked
+from ett_trainer_hooks.pipeline.bundle.entry import (
+    Entry,
+    RefusedError,
+    decoded,
+    encoded,
+    entry_path,
+    object_path,
+    place_of,
+    safe_name,
+    signed,
+    used_path,
+)
+from ett_trainer_hooks.pipeline.bundle.files import Files, LocalFiles, files_at, is_shared
+from ett_trainer_hooks.pipeline.bundle.fingerprint import differences, digest
+from ett_trainer_hooks.pipeline.bundle.patience import within
+from ett_trainer_hooks.pipeline.bundle.trust import why_untrusted
+
+T = TypeVar("T")
+PATIENCE_S = 30.0
+
+
+class StoreFailedError(Exception):
+    """A store cannot be used now, or not by us; the message says why."""
+
+
+class BundleStore:
+    """The bundles at an address.
+
+    Args:
+        address: a directory, or a URL for fsspec.
+        key: the key that a team shares; without one only a directory of the user is trusted.
+        patience_s: longest time for one answer of the store.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        key: bytes | None = None,
+        patience_s: float = PATIENCE_S,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.address = address
+        self._key = key
+        self._patience_s = patience_s
+        self._now = now
+        self._opened: Files | None = None
+
+    def find(self, name: str, facts: Mapping[str, str], local_rank: int) -> Entry:
+        """The bundle for a local rank in this environment, or that of local rank 0.
+
+        Raises:
+            RefusedError: there is none that fits and may be trusted.
+            StoreFailedError: the store cannot be asked.
+        """
+        for rank in dict.fromkeys((local_rank, 0)):
+            path = entry_path(name, digest(facts), rank)
+            try:
+                data = self._file(path)
+            except FileNotFoundError:
+                continue
+            return self._checked(data, name, facts, rank)
+        raise RefusedError(self._why_none(name, facts))
+
+    def contents(self, entry: Entry) -> Contents:
+        """What a bundle holds, checked.
+
+        Raises:
+            RefusedError: the object is gone, or is not what the entry says.
+            StoreFailedError: the store cannot be asked.
+        """
+        try:
+            data = self._file(object_path(entry.sha256))
+        except FileNotFoundError:
+            raise RefusedError("its content is gone") from None
+        return unpacked(data, entry)
+
+    def note_use(self, entry: Entry) -> None:
+        """The bundle was used now: it is among the last to be evicted."""
+        stamp = f"{self._now():.3f}".encode()
+        self._ask(lambda files: files.write(used_path(entry.sha256), stamp))
+
+    def put(self, entry: Entry, contents: Contents) -> Entry:
+        """Keep a bundle; returns its entry as it is stored.
+
+        `sha256` and `size` of the entry are set here. Where the same content is there already, made
+        in the same environment under the same name, that object is used.
+
+        Raises:
+            StoreFailedError: it could not be kept.
+        """
+        twin = self._twin(entry)
+        if twin is None:
+            data = packed(contents)
+            entry = msgspec.structs.replace(entry, sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+            self.note_use(entry)
+            self._ask(lambda files: files.write(object_path(entry.sha256), data))
+        else:
+            entry = msgspec.structs.replace(entry, sha256=twin.sha256, size=twin.size)
+            self.note_use(entry)
+        path = entry_path(entry.name, digest(entry.facts), entry.local_rank)
+        entry = signed(entry, self._key)
+        self._ask(lambda files: files.write(path, encoded(entry)))
+        return entry
+
+    def entries(self, name: str | None = None, *, anyones: bool = False) -> dict[str, Entry | RefusedError]:
+        """All bundles, or those of a name, by path of their entry; of those not to be used the reason.
+
+        With `anyones`, entries that are signed with another key, or with none, are read too: to see
+        what lies there, never to load it.
+
+        Raises:
+            StoreFailedError: the store cannot be asked.
+        """
+        folder = "entries" if name is None else f"entries/{safe_name(name)}"
+        found: dict[str, Entry | RefusedError] = {}
+        for path in self._ask(lambda files: files.sizes(folder)):
+            if place_of(path) is None:
+                continue
+            try:
+                found[path] = self._read(path, None if anyones else self._key)
+            except RefusedError as reason:
+                found[path] = reason
+            except FileNotFoundError:  # evicted meanwhile
+                continue
+        return found
+
+    def objects(self) -> dict[str, int]:
+        """Bytes of every object, by its path."""
+        return self._ask(lambda files: files.sizes("objects"))
+
+    def used_at(self, sha256: str) -> float:
+        """When an object was last used, Unix seconds; 0 where nobody noted it."""
+        try:
+            return float(self._file(used_path(sha256)))
+        except (FileNotFoundError, ValueError):
+            return 0.0
+
+    def remove(self, path: str) -> None:
+        """Take a file of the store away."""
+        self._ask(lambda files: files.remove(path))
+
+    def now(self) -> float:
+        """Unix seconds by the clock of this store's user."""
+        return self._now()
+
+    def _read(self, path: str, key: bytes | None) -> Entry:
+        entry = decoded(self._file(path), key)
+        if entry_path(entry.name, digest(entry.facts), entry.local_rank) != path:
+            raise RefusedError("its entry belongs to another place of the store")
+        return entry
+
+    def _checked(self, data: bytes, name: str, facts: Mapping[str, str], local_rank: int) -> Entry:
+        entry = decoded(data, self._key)
+        if entry.facts != facts:
+            raise RefusedError("it was made elsewhere: " + "; ".join(differences(entry.facts, facts)))
+        if (entry.name, entry.local_rank) != (name, local_rank):
+            raise RefusedError("its entry belongs to another place of the store")
+        return entry
+
+    def _why_none(self, name: str, facts: Mapping[str, str]) -> str:
+        """Why no bundle fits: none has this name, or those that have were made elsewhere."""
+        others = [entry for entry in self.entries(name).values() if isinstance(entry, Entry)]
+        if not others:
+            return f"there is none of the name {name!r} yet"
+        newest = max(others, key=lambda entry: entry.made_at)
+        return "none was made here: " + "; ".join(differences(newest.facts, facts))
+
+    def _twin(self, entry: Entry) -> Entry | None:
+        """A bundle of the same name and environment that holds the same."""
+        here = digest(entry.facts)
+        for path, other in self.entries(entry.name).items():
+            place = place_of(path)
+            if isinstance(other, Entry) and place and place[1] == here and other.content == entry.content:
+                return other if self.objects().get(object_path(other.sha256)) == other.size else None
+        return None
+
+    def _file(self, path: str) -> bytes:
+        return self._ask(lambda files: files.read(path))
+
+    def _ask(self, question: Callable[[Files], T]) -> T:
+        """One answer of the store, in time; FileNotFoundError passes through."""
+        try:
+            return within(self._patience_s, lambda: question(self._files()))
+        except (FileNotFoundError, StoreFailedError):
+            raise
+        except ModuleNotFoundError as error:
+            raise StoreFailedError(f"{self.address} needs the package {error.name!r}") from error
+        except Exception as error:  # stores of all kinds raise errors of all kinds
+            raise StoreFailedError(f"{self.address}: {type(error).__name__}: {error}") from error
+
+    def _files(self) -> Files:
+        if self._opened is None:
+            if self._key is None and is_shared(self.address):
+                raise StoreFailedError(f"{self.address} can be written by others: it needs the key of a team")
+            files = files_at(self.address)
+            if self._key is None and isinstance(files, LocalFiles):
+                files.make()
+                if reason := why_untrusted(files.root):
+                    raise StoreFailedError(reason)
+            self._opened = files
+        return self._opened
