@@ -20,12 +20,13 @@ def torchrec_is_here():
         pytest.skip("torch and torchrec are not installed")
 
 
-def train(folder, steps, pipeline="none", parts="", **environment):
+def train(folder, steps, pipeline="none", parts="", cache="", **environment):
     """Losses by step, as rank 0 prints them."""
     ranks = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
     size = ["--batch-size", "128", "--rows", "1000", "--agree-every", "5", "--no-compile"]
     words = ["-m", "ett_trainer_hooks.reference", "--steps", str(steps), *size]
     words += ["--checkpoint-dir", str(folder / "checkpoints"), "--pipeline", pipeline, "--parts", parts]
+    words += ["--cache", cache]
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *ranks, *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
@@ -44,7 +45,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     """Weights, optimiser state and data order survive, whatever was read ahead or started side by side."""
     whole = train(tmp_path / "whole", 30)
     first = train(tmp_path / "parts", 15, pipeline="sparse_dist")
-    rest = train(tmp_path / "parts", 30, parts="stages")
+    rest = train(tmp_path / "parts", 30, parts="stages,stored_plan", cache=str(tmp_path / "cache"))
     assert [*first, *rest] == [*whole] == [5, 10, 15, 20, 25, 30]
     assert {**first, **rest} == pytest.approx(whole, abs=1e-4)
     assert whole[30] < whole[5]

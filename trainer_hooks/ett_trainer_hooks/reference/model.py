@@ -24,7 +24,7 @@ from torchrec.distributed import (
 )
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
-from torchrec.distributed.types import ShardingPlan
+from torchrec.distributed.types import ModuleSharder, ShardingPlan
 from torchrec.models.dlrm import DLRM, DLRMTrain
 from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizerWrapper
 from torchrec.optim.optimizers import in_backward_optimizer_filter
@@ -93,22 +93,29 @@ def compile_dense_parts(model: torch.nn.Module) -> None:
         part.compile()
 
 
-def plan_shards(model: torch.nn.Module, device: torch.device) -> ShardingPlan:
-    """One sharding plan, made by rank 0 and broadcast."""
+def planner(device: torch.device) -> EmbeddingShardingPlanner:
+    """What plans for all ranks that there are, and for their hosts."""
     topology = Topology(
         world_size=dist.get_world_size(),
         local_world_size=int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size())),
         compute_device=device.type,
     )
-    planner = EmbeddingShardingPlanner(topology=topology)
-    return planner.collective_plan(model, [EmbeddingBagCollectionSharder()], dist.GroupMember.WORLD)
+    return EmbeddingShardingPlanner(topology=topology)
+
+
+def sharders() -> list[ModuleSharder[Any]]:
+    """What can be sharded."""
+    return [EmbeddingBagCollectionSharder()]
+
+
+def plan_shards(model: torch.nn.Module, device: torch.device) -> ShardingPlan:
+    """One sharding plan, made by rank 0 and broadcast."""
+    return planner(device).collective_plan(model, sharders(), dist.GroupMember.WORLD)
 
 
 def shard(model: torch.nn.Module, plan: ShardingPlan, settings: Settings, device: torch.device) -> Learner:
     """Give every rank its shard of the tables and a replica of the dense parts."""
-    parallel = DistributedModelParallel(
-        module=model, device=device, plan=plan, sharders=[EmbeddingBagCollectionSharder()]
-    )
+    parallel = DistributedModelParallel(module=model, device=device, plan=plan, sharders=sharders())
     dense = KeyedOptimizerWrapper(
         dict(in_backward_optimizer_filter(parallel.named_parameters())),
         lambda parameters: torch.optim.Adagrad(parameters, lr=settings.learning_rate),

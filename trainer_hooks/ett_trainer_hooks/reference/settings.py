@@ -63,7 +63,8 @@ class Settings:
             raise ValueError(f"checkpoint_every_s is {self.checkpoint_every_s}, must be above 0")
         if self.data_warmup_s < 0:
             raise ValueError(f"data_warmup_s is {self.data_warmup_s}, must not be below 0")
-        parse_parts(self.parts)
+        if "stored_plan" in parse_parts(self.parts) and not self.cache:
+            raise ValueError("the part stored_plan keeps plans for later starts: say where with --cache")
 
     def uses(self, part: str) -> bool:
         """Whether a part of the optimised pipeline is on; ValueError where it is none."""

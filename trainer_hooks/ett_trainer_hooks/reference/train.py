@@ -12,10 +12,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.collectives import CollectiveCount
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
 from ett_trainer_hooks.reference import criteo
 from ett_trainer_hooks.reference.settings import Settings
@@ -24,8 +26,9 @@ from ett_trainer_hooks.reference.settings import Settings
 def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] = time.monotonic) -> None:
     """Start, resume from the newest intact checkpoint, train to the last step."""
     with ExitStack() as leaving:
-        start = Start(settings, leaving)
+        start = Start(settings, recorder, leaving)
         begun = run(start.stages(), recorder, side_by_side=settings.uses("stages"))
+        start.collectives.tell(recorder)
         work = begun["imports"]
         loop = work.Loop(settings, recorder, begun["learner"], start.store(work), clock)
         loop.run(begun["data"], begun["position"])
@@ -38,9 +41,12 @@ class Start:
     What must be closed at the end of the training goes to `leaving`.
     """
 
-    def __init__(self, settings: Settings, leaving: ExitStack) -> None:
+    def __init__(self, settings: Settings, recorder: Recorder, leaving: ExitStack) -> None:
         self._settings = settings
+        self._recorder = recorder
         self._leaving = leaving
+        self.collectives = CollectiveCount()
+        """Those of the start, from the first process group on."""
 
     def stages(self) -> list[Stage]:
         """The stages in the order in which a plain trainer runs them."""
@@ -69,6 +75,7 @@ class Start:
 
     def ranks(self, _: Here, work: ModuleType, __: Any) -> None:  # noqa: ANN401
         """The process group of all ranks."""
+        self.collectives.start()
         work.join_ranks(self._leaving)
 
     def source(self, here: Here) -> Callable[[int], criteo.Samples]:
@@ -93,7 +100,9 @@ class Start:
 
     def plan(self, _: Here, work: ModuleType, device: Any, model: Any, __: None) -> Any:  # noqa: ANN401
         """Which rank keeps which part of the tables."""
-        return work.model.plan_shards(model, device)
+        if not self._settings.uses("stored_plan"):
+            return work.model.plan_shards(model, device)
+        return work.plan_again(model, device, Path(self._settings.cache) / "plans", self._recorder)
 
     def shards(self, _: Here, work: ModuleType, device: Any, model: Any, plan: Any) -> Any:  # noqa: ANN401
         """The learner with this rank's part of the tables, as yet with its first weights."""

@@ -7,18 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torchrec.distributed.types import ShardingPlan
 
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.plan_store import PlanStore, stored_plan
 from ett_trainer_hooks.reference import criteo, model
 from ett_trainer_hooks.reference.checkpoints import CheckpointStore
 from ett_trainer_hooks.reference.loop import Loop
 from ett_trainer_hooks.reference.prefetch import Prefetcher
 from ett_trainer_hooks.reference.settings import Settings
 
-__all__ = ["CheckpointStore", "Loop", "build", "device", "join_ranks", "model", "part", "reader", "restore"]
+__all__ = [
+    "CheckpointStore",
+    "Loop",
+    "build",
+    "device",
+    "join_ranks",
+    "model",
+    "part",
+    "plan_again",
+    "reader",
+    "restore",
+]
 
 
 def device() -> torch.device:
@@ -39,6 +54,12 @@ def build(settings: Settings, on: torch.device) -> torch.nn.Module:
     if settings.compile:
         model.compile_dense_parts(dlrm)
     return dlrm
+
+
+def plan_again(dlrm: torch.nn.Module, on: torch.device, folder: Path, recorder: Recorder) -> ShardingPlan:
+    """The sharding plan of an earlier start that `folder` holds, or a new one."""
+    planner = model.planner(on)
+    return stored_plan(planner, dlrm, model.sharders(), store=PlanStore(folder), recorder=recorder)
 
 
 def restore(learner: model.Learner, store: CheckpointStore, step: int) -> None:
