@@ -30,14 +30,14 @@ SAMPLES_A_JOB = 40
 
 def samples_of(job_id: str, chance: random.Random) -> list[Sample]:
     """A job's samples as the exporter has them: 40, most of them seconds by component."""
-    made = [Sample("ett_job_info", (f"name of {job_id}", "ads", "dlrm", "c1", "H100", "slurm"), 1)]
+    made = [("ett_job_info", (f"name of {job_id}", "ads", "dlrm", "c1", "H100", "slurm"), 1)]
     made += [
-        Sample("ett_job_component_seconds", (component,), chance.uniform(1, 1e6))
+        ("ett_job_component_seconds", (component,), chance.uniform(1, 1e6))
         for component in list(COMPONENTS)[:20]
     ]
     plain = [n for n, f in FAMILIES.items() if f.labels == ("job_id",) and f.kind != SUMMARY]
-    made += [Sample(name, (), chance.uniform(1, 1e9)) for name in plain]
-    made += [Sample("ett_job_effective_ratio", (w,), chance.random()) for w in ("all", "1h", "24h")]
+    made += [(name, (), chance.uniform(1, 1e9)) for name in plain]
+    made += [("ett_job_effective_ratio", (w,), chance.random()) for w in ("all", "1h", "24h")]
     return made[:SAMPLES_A_JOB]
 
 
@@ -47,8 +47,8 @@ class Ready:
     def __init__(self, jobs: Mapping[str, Sequence[Sample]]) -> None:
         self._families: dict[str, Metric] = {}
         for job_id, samples in jobs.items():
-            for sample in samples:
-                self._family(sample.name).add_metric((job_id, *sample.labels), sample.value)
+            for name, labels, value in samples:
+                self._family(name).add_metric((job_id, *labels), value)
 
     def collect(self) -> Iterable[Metric]:
         return self._families.values()

@@ -10,98 +10,69 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from ett_core.metrics import FAMILIES
 from ett_exporter.breath import breathe
 from ett_exporter.text import JobText, Sample
 
 CHUNK_JOBS = 128
+JOINED_AT_ONCE = 8
+"""Chunks that are joined without a pause: about a millisecond."""
+JOB_FAMILIES = tuple(name for name, family in FAMILIES.items() if family.labels[:1] == ("job_id",))
+_NO_LINES = [b""] * len(JOB_FAMILIES)
+_ROWS = {family: row for row, family in enumerate(JOB_FAMILIES)}
 GZIP_LEVEL = 1
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _LAST_BLOCK = b"\x03\x00"
 
 
 class Chunk:
-    """The lines of some jobs: a column a family, a place in it a job."""
+    """The lines of some jobs: a row a family, a place in each a job."""
 
     def __init__(self) -> None:
-        self.jobs: dict[str, JobText] = {}
-        self._places: dict[str, int] = {}
-        self._free = list(range(CHUNK_JOBS - 1, -1, -1))
-        self._columns: dict[str, list[bytes]] = {}
-        self._changed: set[str] = set()
-        self._texts: dict[str, bytes] = {}
-        self._pieces: dict[str, bytes] = {}
+        self.free = list(range(CHUNK_JOBS - 1, -1, -1))
+        """Places that no job has."""
+        self._lines = [b""] * (len(JOB_FAMILIES) * CHUNK_JOBS)
+        self._is_changed = False
+        self.texts = [b""] * len(JOB_FAMILIES)
+        """Of each family, as of the last `refresh`."""
+        self._pieces = [b""] * len(JOB_FAMILIES)
+        """Of each family; empty where it was not asked for since its text changed."""
 
-    @property
-    def is_full(self) -> bool:
-        """No further job belongs here."""
-        return not self._free
+    def put(self, place: int, lines: Sequence[bytes]) -> None:
+        """Let these be the lines of the job at a place, by family."""
+        self._lines[place::CHUNK_JOBS] = lines
+        self._is_changed = True
 
-    @property
-    def families(self) -> Iterable[str]:
-        """Families that have lines."""
-        return self._texts.keys()
-
-    def put(self, job_id: str, samples: Sequence[Sample]) -> None:
-        """Make the lines of a job from samples without its `job_id`; it joins where it is new."""
-        if job_id not in self.jobs:
-            self.jobs[job_id] = JobText((job_id,))
-            self._places[job_id] = self._free.pop()
-        job, place = self.jobs[job_id], self._places[job_id]
-        families, before = job.families, job.lines
-        job.update(samples)
-        if job.families is families:
-            for family, old, new in zip(families, before, job.lines, strict=True):
-                if new != old:
-                    self._columns[family][place] = new
-                    self._changed.add(family)
-        else:
-            self._clear(families, place)
-            for family, lines in zip(job.families, job.lines, strict=True):
-                self._column(family)[place] = lines
-
-    def drop(self, job_id: str) -> None:
-        """Take a job out."""
-        place = self._places.pop(job_id)
-        self._free.append(place)
-        self._clear(self.jobs.pop(job_id).families, place)
-
-    def _clear(self, families: Iterable[str], place: int) -> None:
-        for family in families:
-            self._column(family)[place] = b""
-
-    def _column(self, family: str) -> list[bytes]:
-        """The column of a family, to be changed."""
-        self._changed.add(family)
-        column = self._columns.get(family)
-        if column is None:
-            column = self._columns[family] = [b""] * CHUNK_JOBS
-        return column
-
-    def text(self, family: str) -> bytes:
-        """The lines of a family, empty where no job has any."""
-        return self._texts.get(family, b"")
-
-    def piece(self, family: str) -> bytes:
-        """The same as a piece of a gzip stream."""
-        text = self._texts.get(family)
-        if text is None:
-            return b""
-        piece = self._pieces.get(family)
-        if piece is None:
-            piece = self._pieces[family] = gzip_piece(text)
+    def piece(self, family: int) -> bytes:
+        """The text of a family as a piece of a gzip stream."""
+        piece = self._pieces[family]
+        if not piece and self.texts[family]:
+            piece = self._pieces[family] = gzip_piece(self.texts[family])
         return piece
 
-    def refresh(self) -> None:
-        """Join the lines of the families in which something changed."""
-        for family in self._changed:
-            self._pieces.pop(family, None)
-            text = b"".join(self._columns[family])
-            if text:
-                self._texts[family] = text
-            else:
-                del self._columns[family]
-                self._texts.pop(family, None)
-        self._changed.clear()
+    def refresh(self) -> bool:
+        """Join the lines anew where a job changed; whether one did."""
+        if not self._is_changed:
+            return False
+        self._is_changed = False
+        for family, begin in enumerate(range(0, len(self._lines), CHUNK_JOBS)):
+            text = b"".join(self._lines[begin : begin + CHUNK_JOBS])
+            if text != self.texts[family]:
+                self.texts[family] = text
+                self._pieces[family] = b""
+        return True
+
+
+class Seat:
+    """Where the lines of a job are, and what they were made of last."""
+
+    __slots__ = ("chunk", "place", "series", "text")
+
+    def __init__(self, job_id: str, chunk: Chunk) -> None:
+        self.chunk = chunk
+        self.place = chunk.free.pop()
+        self.text = JobText(job_id, JOB_FAMILIES)
+        self.series = 0
 
 
 class Chunks:
@@ -109,50 +80,57 @@ class Chunks:
 
     def __init__(self) -> None:
         self._chunks: list[Chunk] = []
-        self._of_job: dict[str, Chunk] = {}
+        self._seats: dict[str, Seat] = {}
         self.series = 0
         """Series of all jobs."""
 
     def series_of(self, job_id: str) -> int:
         """Series of a job that is there."""
-        return self._of_job[job_id].jobs[job_id].series
+        return self._seats[job_id].series
 
     def put(self, job_id: str, samples: Sequence[Sample]) -> None:
         """Make the lines of a job from samples without its `job_id`; it joins where it is new."""
-        chunk = self._of_job.get(job_id)
-        if chunk is None:
-            chunk = self._of_job[job_id] = self._chunk_with_room()
-        else:
-            self.series -= chunk.jobs[job_id].series
-        chunk.put(job_id, samples)
-        self.series += len(samples)
+        seat = self._seats.get(job_id)
+        if seat is None:
+            seat = self._seats[job_id] = Seat(job_id, self._chunk_with_room())
+        seat.chunk.put(seat.place, seat.text.update(samples))
+        series = len(samples)
+        self.series += series - seat.series
+        seat.series = series
 
     def drop(self, job_id: str) -> None:
         """Take a job out."""
-        chunk = self._of_job.pop(job_id)
-        self.series -= chunk.jobs[job_id].series
-        chunk.drop(job_id)
-        if not chunk.jobs:
-            self._chunks.remove(chunk)
+        seat = self._seats.pop(job_id)
+        self.series -= seat.series
+        seat.chunk.put(seat.place, _NO_LINES)
+        seat.chunk.free.append(seat.place)
+        if len(seat.chunk.free) == CHUNK_JOBS:
+            self._chunks.remove(seat.chunk)
 
     def refresh(self) -> set[str]:
         """Join what changed; returns the families that have lines."""
+        joined = 0
         for chunk in self._chunks:
-            chunk.refresh()
-            breathe()
-        return {family for chunk in self._chunks for family in chunk.families}
+            joined += chunk.refresh()
+            if joined == JOINED_AT_ONCE:
+                joined = 0
+                breathe()
+        texts = zip(*(chunk.texts for chunk in self._chunks), strict=True)
+        return {family for family, of_chunks in zip(JOB_FAMILIES, texts, strict=False) if any(of_chunks)}
 
     def texts(self, family: str) -> Iterator[bytes]:
         """The lines of a family, chunk by chunk."""
-        return (chunk.text(family) for chunk in self._chunks)
+        row = _ROWS.get(family)
+        return iter(()) if row is None else (chunk.texts[row] for chunk in self._chunks)
 
     def pieces(self, family: str) -> Iterator[bytes]:
         """The pieces of a gzip stream of a family, chunk by chunk."""
-        return (chunk.piece(family) for chunk in self._chunks)
+        row = _ROWS.get(family)
+        return iter(()) if row is None else (chunk.piece(row) for chunk in self._chunks)
 
     def _chunk_with_room(self) -> Chunk:
         for chunk in reversed(self._chunks):
-            if not chunk.is_full:
+            if chunk.free:
                 return chunk
         self._chunks.append(Chunk())
         return self._chunks[-1]

@@ -104,16 +104,14 @@ class Exposition:
     def _parts(self, *, openmetrics: bool, packed: bool) -> tuple[list[bytes], list[bytes]]:
         """The texts of an answer in their order, and where `packed` the same as pieces of a gzip stream."""
         of_jobs = self._shown.chunks.refresh()
-        others, count = JobText(), JobText()
         with self._service.roster.sums() as ledger:
             of_fleet = list(fleet_samples(ledger))
-        others.update([*self._shown.states(), *of_fleet, *self._own_samples()])
-        count.update([Sample("ett_exporter_series", (), self._shown.chunks.series + others.series)])
-        own = others.by_family() | count.by_family()
+        others = [*self._shown.states(), *of_fleet, *self._own_samples()]
+        series: Sample = ("ett_exporter_series", (), self._shown.chunks.series + len(others))
+        own = JobText().update([*others, series])
         texts: list[bytes] = []
         pieces: list[bytes] = []
-        for family in FAMILIES:
-            lines = own.get(family, b"")
+        for family, lines in zip(FAMILIES, own, strict=True):
             if family in of_jobs or lines:
                 first = head(family, openmetrics=openmetrics) + lines
                 texts += [first, *self._shown.chunks.texts(family)]
@@ -124,19 +122,19 @@ class Exposition:
 
     def _own_samples(self) -> Samples:
         stats, now = self._service.stats, self._service.clock()
-        yield Sample("ett_exporter_build_info", (_version(),), 1)
-        yield Sample("ett_exporter_jobs", ("true",), len(self._shown) - self._shown.left_out)
-        yield Sample("ett_exporter_jobs", ("false",), self._service.job_count - len(self._shown))
-        yield Sample("ett_exporter_jobs_left_out", (), self._shown.left_out)
-        yield Sample("ett_exporter_broken_jobs", (), self._service.broken_jobs)
+        yield ("ett_exporter_build_info", (_version(),), 1)
+        yield ("ett_exporter_jobs", ("true",), len(self._shown) - self._shown.left_out)
+        yield ("ett_exporter_jobs", ("false",), self._service.job_count - len(self._shown))
+        yield ("ett_exporter_jobs_left_out", (), self._shown.left_out)
+        yield ("ett_exporter_broken_jobs", (), self._service.broken_jobs)
         age_s = now - self._service.roster.oldest_as_of()
-        yield Sample("ett_exporter_view_age_seconds", (), max(age_s, 0.0) if math.isfinite(age_s) else 0)
-        yield Sample("ett_exporter_scrape_seconds", (), self._last_s)
-        yield Sample("ett_exporter_ingested_events_total", (), stats.events)
-        yield Sample("ett_exporter_ingested_segments_total", (), stats.segments)
-        yield Sample("ett_exporter_duplicate_events_total", (), stats.duplicates)
-        yield Sample("ett_exporter_rejected_lines_total", (), stats.rejected_lines)
-        yield Sample("ett_exporter_refused_requests_total", (), stats.refused_requests)
+        yield ("ett_exporter_view_age_seconds", (), max(age_s, 0.0) if math.isfinite(age_s) else 0)
+        yield ("ett_exporter_scrape_seconds", (), self._last_s)
+        yield ("ett_exporter_ingested_events_total", (), stats.events)
+        yield ("ett_exporter_ingested_segments_total", (), stats.segments)
+        yield ("ett_exporter_duplicate_events_total", (), stats.duplicates)
+        yield ("ett_exporter_rejected_lines_total", (), stats.rejected_lines)
+        yield ("ett_exporter_refused_requests_total", (), stats.refused_requests)
         yield from summary("ett_exporter_store_write_seconds", (), stats.store_writes, stats.store_write_s)
 
 

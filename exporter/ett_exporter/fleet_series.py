@@ -16,7 +16,7 @@ from ett_exporter.fleet_sums import Sums, held_ns
 from ett_exporter.job_series import clip, ratio
 from ett_exporter.ledger import CauseKey, Ledger
 from ett_exporter.live import WINDOWS_S
-from ett_exporter.text import Sample, Samples, histogram
+from ett_exporter.text import Samples, histogram
 
 _PLACE = {component: place for place, component in enumerate(COMPONENTS)}
 
@@ -47,9 +47,9 @@ def _window(sums: Sums, window: str) -> Samples:
         for weight, amounts_s in (("job", _in_order(wall[cluster])), ("accelerator", weighed)):
             share = ratio(amounts_s)
             if share is not None:
-                yield Sample("ett_fleet_effective_ratio", (window, weight, cluster), share)
+                yield ("ett_fleet_effective_ratio", (window, weight, cluster), share)
         for component, amount_s in weighed.items():
-            yield Sample("ett_fleet_component_seconds", (window, cluster, component), amount_s)
+            yield ("ett_fleet_component_seconds", (window, cluster, component), amount_s)
 
 
 def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
@@ -65,20 +65,20 @@ def _in_order(amounts: Mapping[str, int]) -> dict[str, float]:
 def _final(ledger: Ledger) -> Samples:
     counted, taken_back = ledger.final.counted, ledger.final.taken_back
     for key in sorted(counted):
-        yield Sample("ett_fleet_final_accelerator_seconds_total", key, seconds(counted[key]))
+        yield ("ett_fleet_final_accelerator_seconds_total", key, seconds(counted[key]))
     for key in sorted(taken_back.keys() | {key for key in counted if key.component == TRAINING}):
         amount = seconds(taken_back.get(key, 0))
-        yield Sample("ett_fleet_reclassified_accelerator_seconds_total", key, amount)
+        yield ("ett_fleet_reclassified_accelerator_seconds_total", key, amount)
 
 
 def _failures(ledger: Ledger) -> Samples:
     """Every class counts from 0 on: `increase` does not see what a series begins with."""
     lost, counted = ledger.lost.counted, ledger.failures.counted
     for cause in sorted(counted.keys() | set(_possible(ledger.clusters))):
-        yield Sample("ett_fleet_failures_total", cause, counted.get(cause, 0))
-        yield Sample("ett_fleet_lost_accelerator_seconds_total", cause, seconds(lost.get(cause, 0)))
+        yield ("ett_fleet_failures_total", cause, counted.get(cause, 0))
+        yield ("ett_fleet_lost_accelerator_seconds_total", cause, seconds(lost.get(cause, 0)))
     for place, count in sorted(ledger.nodes.counted.items()):
-        yield Sample("ett_node_failures_total", place, count)
+        yield ("ett_node_failures_total", place, count)
 
 
 def _possible(clusters: Iterable[str]) -> Iterator[CauseKey]:

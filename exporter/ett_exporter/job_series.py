@@ -50,12 +50,12 @@ def _time(view: JobView) -> Samples:
     account = view.account
     described = [view.label("job_name") or account.job_id, *(view.label(name) for name in INFO_LABELS)]
     described += [view.details.accelerator_type, view.label("scheduler")]
-    yield Sample("ett_job_info", tuple(clip(text) for text in described), 1)
-    yield Sample("ett_job_state", (account.state,), 1)
+    yield ("ett_job_info", tuple(clip(text) for text in described), 1)
+    yield ("ett_job_state", (account.state,), 1)
     for component, seconds in account.components.items():
-        yield Sample("ett_job_component_seconds", (component,), seconds)
-    yield Sample("ett_job_wall_seconds", (), account.wall_s)
-    yield Sample("ett_job_held_seconds", (), held_seconds(account.components))
+        yield ("ett_job_component_seconds", (component,), seconds)
+    yield ("ett_job_wall_seconds", (), account.wall_s)
+    yield ("ett_job_held_seconds", (), held_seconds(account.components))
     for window, components in _windows(view):
         yield from _known("ett_job_effective_ratio", ratio(components), window)
     yield from _known("ett_job_time_to_start_seconds", account.tts_s)
@@ -73,7 +73,7 @@ def _progress(view: JobView) -> Samples:
     yield from _known("ett_job_step", account.step)
     yield from _known("ett_job_attempt", account.attempts[-1].attempt if account.attempts else None)
     yield from _known("ett_job_accelerators", details.accelerators or details.world_size or None)
-    yield Sample("ett_job_samples_total", (), details.samples)
+    yield ("ett_job_samples_total", (), details.samples)
 
 
 def _losses(view: JobView) -> Samples:
@@ -82,11 +82,11 @@ def _losses(view: JobView) -> Samples:
     yield from summary("ett_job_time_to_recover_seconds", (), counts.recovered, counts.recovered_s)
     for domain in DOMAINS:
         if domain != UNKNOWN or domain in counts.failures:
-            yield Sample("ett_job_failures_total", (domain,), counts.failures.get(domain, 0))
+            yield ("ett_job_failures_total", (domain,), counts.failures.get(domain, 0))
     yield from _failures_in_a_row(view)
     yield from _known("ett_job_unsaved_exposure_seconds", account.unsaved_exposure_s)
     lost_s = account.components.get(UNSAVED_TRAINING, 0.0)
-    yield Sample("ett_job_unsaved_training_seconds", (), lost_s)
+    yield ("ett_job_unsaved_training_seconds", (), lost_s)
 
 
 def _failures_in_a_row(view: JobView) -> Samples:
@@ -95,7 +95,7 @@ def _failures_in_a_row(view: JobView) -> Samples:
     settled = sum(has_settled(failure, account.as_of) for failure in account.failures)
     row = latest_row(account, view.diagnoses, settled)
     if row is not None and not _is_past(view, account.failures[settled - 1]):
-        yield Sample("ett_job_failures_in_a_row", (row.failure_class,), row.length)
+        yield ("ett_job_failures_in_a_row", (row.failure_class,), row.length)
 
 
 def _is_past(view: JobView, failure: FailureAccount) -> bool:
@@ -110,9 +110,9 @@ def _checkpoints(view: JobView) -> Samples:
     durable = details.last_durable
     blocking_s, count = details.checkpoint_blocking_s, details.checkpoint_count
     yield from summary("ett_job_checkpoint_blocking_seconds", (), count, blocking_s)
-    yield Sample("ett_job_checkpoint_failures_total", (), details.checkpoint_failed_count)
+    yield ("ett_job_checkpoint_failures_total", (), details.checkpoint_failed_count)
     if durable is not None:
-        yield Sample("ett_job_checkpoint_last_durable_timestamp_seconds", (), durable.time)
+        yield ("ett_job_checkpoint_last_durable_timestamp_seconds", (), durable.time)
         yield from _known("ett_job_checkpoint_bytes", durable.bytes)
     yield from _known("ett_job_checkpoint_interval_seconds", details.checkpoint_interval_s, "actual")
     yield from _known("ett_job_checkpoint_interval_seconds", best_interval_s(costs_of(view)), "optimal")
@@ -121,23 +121,23 @@ def _checkpoints(view: JobView) -> Samples:
 def _compile(view: JobView) -> Samples:
     details = view.details
     for stage, seconds in _first_and_other(details.compile_s.items(), STAGES_SHOWN).items():
-        yield Sample("ett_job_compile_seconds_total", (stage,), seconds)
+        yield ("ett_job_compile_seconds_total", (stage,), seconds)
     for result, field in (("hit", "hits"), ("miss", "misses"), ("bypass", "bypasses")):
         counts: Counter[str] = Counter()
         for name, total in details.caches.items():
             counts[name if name in CACHES else "other"] += getattr(total, field)
         for cache, count in (+counts).items():
-            yield Sample("ett_job_compile_cache_requests_total", (cache, result), count)
+            yield ("ett_job_compile_cache_requests_total", (cache, result), count)
     if details.remote_requests:
-        yield Sample("ett_job_compile_remote_requests_total", (), details.remote_requests)
+        yield ("ett_job_compile_remote_requests_total", (), details.remote_requests)
     if details.caches:
         saved_s = sum(total.saved_s for total in details.caches.values())
-        yield Sample("ett_job_compile_cache_saved_seconds_total", (), saved_s)
+        yield ("ett_job_compile_cache_saved_seconds_total", (), saved_s)
 
 
 def _known(family: str, value: float | None, *labels: str) -> Samples:
     if value is not None:
-        yield Sample(family, labels, value)
+        yield (family, labels, value)
 
 
 def _first_and_other(amounts: Iterable[tuple[str, float]], shown: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ett_exporter.chunks import Chunks
 from ett_exporter.job_series import clip, job_samples
 from ett_exporter.live import JobView
-from ett_exporter.text import Sample, Samples
+from ett_exporter.text import Samples
 
 
 class StateKey(NamedTuple):
@@ -95,7 +95,7 @@ class Shown:
     def states(self) -> Samples:
         """How many jobs are in which state."""
         for state, count in sorted((+self._states).items()):
-            yield Sample("ett_fleet_jobs", state, count)
+            yield ("ett_fleet_jobs", state, count)
 
 
 def state_of(view: JobView) -> StateKey:

@@ -7,8 +7,9 @@ answer. Label values are escaped once, when a series is first seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
+from operator import add, itemgetter
 from typing import TypeAlias
 
 import msgspec
@@ -16,25 +17,21 @@ import msgspec
 from ett_core.metrics import COUNTER, FAMILIES
 
 EOF = b"# EOF\n"
-_BREAK = b"\0"
+LABELS_SHARED = 65_536
+"""Labels that are equal are mostly one object, and their text is made once: every job has dozens."""
+LAYOUTS_SHARED = 1024
 _SUFFIXES = ("_sum", "_count", "_bucket")
 
-
-class Sample(msgspec.Struct, frozen=True, gc=False):
-    """One sample; its name is that of its family, with `_sum`, `_count` or `_bucket` where it has such."""
-
-    name: str
-    labels: tuple[str, ...]
-    value: float
-
-
+Sample: TypeAlias = tuple[str, tuple[str, ...], float]
+"""Name, labels and value of one sample; the name is that of its family, with `_sum`, `_count` or `_bucket`
+where that has such."""
 Samples: TypeAlias = Iterator[Sample]
 
 
 def summary(family: str, labels: tuple[str, ...], count: int, total: float) -> Samples:
     """The two samples of a summary."""
-    yield Sample(f"{family}_count", labels, count)
-    yield Sample(f"{family}_sum", labels, total)
+    yield (f"{family}_count", labels, count)
+    yield (f"{family}_sum", labels, total)
 
 
 def histogram(
@@ -42,65 +39,73 @@ def histogram(
 ) -> Samples:
     """The samples of a histogram; `cumulative` has one more number than `bounds`: all observations."""
     for bound, count in zip((*bounds, math.inf), cumulative, strict=True):
-        yield Sample(f"{family}_bucket", (*labels, _number(bound)), count)
-    yield Sample(f"{family}_count", labels, cumulative[-1])
-    yield Sample(f"{family}_sum", labels, total)
+        yield (f"{family}_bucket", (*labels, _number(bound)), count)
+    yield (f"{family}_count", labels, cumulative[-1])
+    yield (f"{family}_sum", labels, total)
 
 
 class JobText:
     """The lines of one job, or of none, by family; held by one thread at a time.
 
     The samples of a job keep their names and labels from one scrape to the next, so what stands
-    between the values is kept, and all values are put there at once.
+    before the values is kept.
     """
 
-    def __init__(self, first: tuple[str, ...] = ()) -> None:
-        """`first` are the labels that all samples begin with, which they leave out."""
-        self._first = first
-        self.families: Sequence[str] = ()
-        """The same object as long as names and labels stay."""
-        self.lines: Sequence[bytes] = ()
-        """Of each of the families."""
-        self.series = 0
-        self._names: list[str] = []
-        self._labels: list[tuple[str, ...]] = []
-        self._parts: list[bytes] = []
-        self._order: Sequence[int] | None = None
-        """The places of the samples in the order of the lines, None where it is theirs."""
+    __slots__ = ("_job_id", "_labels", "_layout", "_prefixes")
 
-    def update(self, samples: Sequence[Sample]) -> None:
-        """Make the lines of `samples`."""
-        names = [sample.name for sample in samples]
-        labels = [sample.labels for sample in samples]
-        if labels != self._labels or names != self._names:
-            self._names, self._labels = names, labels
-            self._lay_out(samples)
-        values = [sample.value for sample in samples]
-        if self._order is not None:
-            values = [values[place] for place in self._order]
-        self._parts[1::2] = _numbers(values)
-        self.lines = b"".join(self._parts).split(_BREAK) if samples else ()
+    def __init__(self, job_id: str | None = None, families: tuple[str, ...] = tuple(FAMILIES)) -> None:
+        """`families` are all that may have lines; with a `job_id`, samples leave out that label."""
+        self._job_id = job_id
+        self._layout = _layout((), families)
+        self._labels: Sequence[tuple[str, ...]] = ()
+        self._prefixes: Sequence[bytes] = []
 
-    def by_family(self) -> dict[str, bytes]:
-        """The lines by family."""
-        return dict(zip(self.families, self.lines, strict=True))
+    def update(self, samples: Sequence[Sample]) -> Sequence[bytes]:
+        """The lines of `samples`, of each family of `families`; empty where it has none."""
+        names, labels, values = zip(*samples, strict=True) if samples else ((), (), ())
+        if labels != self._labels or names != self._layout.names:
+            self._lay_out(names, labels)
+        return self._layout.by_family(list(map(add, self._prefixes, _numbers(values))))
 
-    def _lay_out(self, samples: Sequence[Sample]) -> None:
-        """What stands before, between and after the values, with breaks between families."""
-        by_family: dict[str, list[int]] = {}
-        for place, sample in enumerate(samples):
-            by_family.setdefault(family_of(sample.name), []).append(place)
-        parts = [b""]
-        for places in by_family.values():
-            for place in places:
-                parts[-1] += _prefix(samples[place], self._first)
-                parts += [b"", b"\n"]
-            parts[-1] += _BREAK
-        self._parts = [*parts[:-1], b"\n"]
-        order = [place for places in by_family.values() for place in places]
-        self.families = list(by_family)
-        self._order = None if order == list(range(len(samples))) else order
-        self.series = len(samples)
+    def _lay_out(self, names: Sequence[str], labels: Sequence[tuple[str, ...]]) -> None:
+        self._layout = _layout(tuple(names), self._layout.families)
+        self._labels = tuple(map(_shared, labels))
+        around = (_around(name, of, self._job_id is not None) for name, of in zip(names, labels, strict=True))
+        job = escaped(self._job_id or "").encode()
+        self._prefixes = [before + job + after for before, after in around]
+
+
+class _Layout:
+    """Which of the lines of samples with these names belong to which of some families."""
+
+    def __init__(self, names: Sequence[str], families: tuple[str, ...]) -> None:
+        self.names = names
+        self.families = families
+        places: dict[str, list[int]] = {family: [] for family in families}
+        for place, name in enumerate(names):
+            places[family_of(name)].append(place)
+        several = [family for family in families if len(places[family]) > 1]
+        joined = {family: len(names) + 1 + number for number, family in enumerate(several)}
+        self._several = [itemgetter(*places[family]) for family in several]
+        self._rows: Callable[[list[bytes]], tuple[bytes, ...]]
+        self._rows = itemgetter(*(joined.get(f, *places[f][:1] or [len(names)]) for f in families))
+
+    def by_family(self, lines: list[bytes]) -> Sequence[bytes]:
+        """The lines of each family as one; `lines` is used up."""
+        lines.append(b"")
+        for these in self._several:
+            lines.append(b"".join(these(lines)))
+        return self._rows(lines)
+
+
+@lru_cache(LAYOUTS_SHARED)
+def _layout(names: tuple[str, ...], families: tuple[str, ...]) -> _Layout:
+    return _Layout(names, families)
+
+
+@lru_cache(LABELS_SHARED)
+def _shared(labels: tuple[str, ...]) -> tuple[str, ...]:
+    return labels
 
 
 @cache
@@ -136,13 +141,16 @@ def _head(family: str, openmetrics: bool) -> bytes:  # noqa: FBT001 - the cache 
     return f"# HELP {name} {text}\n# TYPE {name} {described.kind}\n".encode()
 
 
-def _prefix(sample: Sample, first: tuple[str, ...]) -> bytes:
-    """What stands before the value of a sample."""
-    labels = FAMILIES[family_of(sample.name)].labels
-    names = (*labels, "le") if sample.name.endswith("_bucket") else labels
-    values = (*first, *sample.labels)
-    pairs = ",".join(f'{name}="{escaped(value)}"' for name, value in zip(names, values, strict=True))
-    return (f"{sample.name}{{{pairs}}} " if pairs else f"{sample.name} ").encode()
+@lru_cache(LABELS_SHARED)
+def _around(name: str, labels: tuple[str, ...], of_job: bool) -> tuple[bytes, bytes]:  # noqa: FBT001 - as above
+    """What stands before the `job_id` of a sample, or its place, and between that and the value."""
+    names = FAMILIES[family_of(name)].labels
+    if name.endswith("_bucket"):
+        names = (*names, "le")
+    pairs = [f'{label}="{escaped(value)}"' for label, value in zip(names[of_job:], labels, strict=True)]
+    if of_job:
+        return f'{name}{{{names[0]}="'.encode(), ",".join(['"', *pairs]).encode() + b"} "
+    return name.encode(), (f"{{{','.join(pairs)}}} " if pairs else " ").encode()
 
 
 def escaped(value: str) -> str:
@@ -155,18 +163,19 @@ def escaped(value: str) -> str:
     return quoted.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _numbers(values: list[float]) -> list[bytes]:
-    """Values as Prometheus writes them; the JSON encoder is the fastest writer of floats at hand.
+def _numbers(values: Sequence[float]) -> list[bytes]:
+    r"""Values as Prometheus writes them, each with the end of its line; JSON's encoder writes floats fastest.
 
     >>> _numbers([1.5, 3, 1e22]), _numbers([float("inf"), float("nan")])
-    ([b'1.5', b'3', b'1e22'], [b'+Inf', b'NaN'])
+    ([b'1.5\n', b'3\n', b'1e22\n'], [b'+Inf\n', b'NaN\n'])
     """
-    if not math.isfinite(sum(values)):
-        return [_number(value).encode() for value in values]
-    return _encode(values)[1:-1].split(b",") if values else []
+    text = _encode_lines(values)
+    if b"n" in text:
+        return [f"{_number(value)}\n".encode() for value in values]
+    return text.splitlines(keepends=True)
 
 
-_encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 
 
 def _number(value: float) -> str:

@@ -116,7 +116,7 @@ def samples_of(running, now):
     views = running.views(now)
     for view in views:
         ledger.put(view)
-    return {(s.name, *s.labels): s.value for s in fleet_samples(ledger)}
+    return {(name, *labels): value for name, labels, value in fleet_samples(ledger)}
 
 
 def test_failures_and_their_cost_by_cause(service, story):

@@ -170,13 +170,13 @@ def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
         ledger.put(view)
     samples = list(fleet_samples(ledger))
     held = {
-        s.labels[2]: s.value
-        for s in samples
-        if s.name == "ett_fleet_component_seconds" and s.labels[0] == "1h"
+        labels[2]: value
+        for name, labels, value in samples
+        if name == "ett_fleet_component_seconds" and labels[0] == "1h"
     }
     account = views[0].account
     assert held == pytest.approx({name: 2 * 2 * s for name, s in account.components.items()})
-    ratios = {s.labels[:2]: s.value for s in samples if s.name == "ett_fleet_effective_ratio"}
+    ratios = {of[:2]: value for name, of, value in samples if name == "ett_fleet_effective_ratio"}
     assert ratios["1h", "job"] == pytest.approx(account.ett_percent / 100)
     assert ratios["1h", "accelerator"] == pytest.approx(account.ett_percent / 100)
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from ett_core.metrics import COUNTER, FAMILIES, SUMMARY
 from ett_exporter.chunks import CHUNK_JOBS, Chunks, gzip_stream
-from ett_exporter.text import EOF, JobText, Sample, family_of, head
+from ett_exporter.text import EOF, JobText, family_of, head
 
 LABELS = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=12)
 VALUES = st.floats(allow_nan=False) | st.integers(0, 10**15).map(float)
@@ -33,7 +33,7 @@ def jobs(draw):
     ids = draw(st.lists(LABELS, unique=True, min_size=1, max_size=4))
     return {
         job_id: [
-            Sample(f"{name}{suffix}", labels[name], draw(_values(name, suffix)))
+            (f"{name}{suffix}", labels[name], draw(_values(name, suffix)))
             for name in names
             for suffix in (("_count", "_sum") if FAMILIES[name].kind == SUMMARY else ("",))
         ]
@@ -56,10 +56,10 @@ class Reference:
     def collect(self):
         for name, described in FAMILIES.items():
             samples = [
-                Sample(s.name, (job_id, *s.labels), s.value)
+                ((job_id, *labels), value)
                 for job_id, job in self._jobs.items()
-                for s in job
-                if family_of(s.name) == name
+                for series, labels, value in job
+                if family_of(series) == name
             ]
             if samples:
                 yield self._family(name, described, samples)
@@ -68,13 +68,13 @@ class Reference:
     def _family(name, described, samples):
         if described.kind == SUMMARY:
             family = SummaryMetricFamily(name, described.help, labels=described.labels)
-            for count, total in zip(samples[::2], samples[1::2], strict=True):
-                family.add_metric(count.labels, count.value, total.value)
+            for (labels, count), (_, total) in zip(samples[::2], samples[1::2], strict=True):
+                family.add_metric(labels, count, total)
             return family
         kind = CounterMetricFamily if described.kind == COUNTER else GaugeMetricFamily
         family = kind(name, described.help, labels=described.labels)
-        for sample in samples:
-            family.add_metric(sample.labels, sample.value)
+        for labels, value in samples:
+            family.add_metric(labels, value)
         return family
 
 
@@ -117,13 +117,12 @@ def test_openmetrics_parses_to_what_the_reference_encoder_writes(samples_of_jobs
 
 @pytest.mark.parametrize(("value", "text"), [(math.inf, "+Inf"), (-math.inf, "-Inf"), (math.nan, "NaN")])
 def test_odd_numbers_are_written_as_prometheus_writes_them(value, text):
-    job = JobText(("a",))
-    job.update([Sample("ett_job_wall_seconds", (), value)])
-    assert job.lines == [f'ett_job_wall_seconds{{job_id="a"}} {text}\n'.encode()]
+    lines = JobText("a").update([("ett_job_wall_seconds", (), value)])
+    assert list(filter(None, lines)) == [f'ett_job_wall_seconds{{job_id="a"}} {text}\n'.encode()]
 
 
 def some(count: int, value: float = 1.0):
-    return {f"job-{n}": [Sample("ett_job_wall_seconds", (), value)] for n in range(count)}
+    return {f"job-{n}": [("ett_job_wall_seconds", (), value)] for n in range(count)}
 
 
 def test_what_did_not_change_is_not_compressed_again():
@@ -131,7 +130,7 @@ def test_what_did_not_change_is_not_compressed_again():
     chunks = chunks_of(some(3 * CHUNK_JOBS))
     chunks.refresh()
     before = list(chunks.pieces("ett_job_wall_seconds"))
-    chunks.put("job-0", [Sample("ett_job_wall_seconds", (), 2.0)])
+    chunks.put("job-0", [("ett_job_wall_seconds", (), 2.0)])
     chunks.refresh()
     after = list(chunks.pieces("ett_job_wall_seconds"))
     assert [a is b for a, b in zip(before, after, strict=True)] == [False, True, True]
@@ -162,23 +161,22 @@ def test_jobs_that_left_leave_nothing_behind():
 def test_a_place_that_came_free_is_taken_again():
     chunks = chunks_of(some(CHUNK_JOBS))
     chunks.drop("job-3")
-    chunks.put("new", [Sample("ett_job_wall_seconds", (), 1.0)])
+    chunks.put("new", [("ett_job_wall_seconds", (), 1.0)])
     chunks.refresh()
     assert len(list(chunks.texts("ett_job_wall_seconds"))) == 1
 
 
 def test_samples_in_any_order_keep_their_values():
     """Families that take turns are put together, each value with its own labels."""
-    job = JobText(("a",))
+    job = JobText("a")
     mixed = [("ett_job_step", 1.0), ("ett_job_component_seconds", 2.0), ("ett_job_attempt", 3.0)]
     for turn in (1.0, 10.0):
-        job.update(
-            [
-                *(Sample(name, ("x",) if "component" in name else (), value * turn) for name, value in mixed),
-                Sample("ett_job_component_seconds", ("y",), 4.0 * turn),
-            ]
-        )
-        assert {family: lines.decode() for family, lines in job.by_family().items()} == {
+        samples = [
+            *((name, ("x",) if "component" in name else (), value * turn) for name, value in mixed),
+            ("ett_job_component_seconds", ("y",), 4.0 * turn),
+        ]
+        lines = job.update(samples)
+        assert {family: text.decode() for family, text in zip(FAMILIES, lines, strict=True) if text} == {
             "ett_job_step": f'ett_job_step{{job_id="a"}} {1.0 * turn}\n',
             "ett_job_component_seconds": (
                 f'ett_job_component_seconds{{job_id="a",component="x"}} {2.0 * turn}\n'
