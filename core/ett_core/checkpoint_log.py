@@ -106,6 +106,11 @@ class CheckpointLog:
         self._kept[key] = _join(self._kept.get(key, blank), event)
         if isinstance(event, CheckpointDurable):
             self._note_durable(event)
+        if len(self._kept) > 2 * CHECKPOINTS_KEPT:
+            self._pack()
+
+    def settle(self) -> None:
+        """Some reports that came together were taken in: pack all but the latest checkpoints."""
         if len(self._kept) > 2 * CHECKPOINTS_AT_HAND:
             self._pack()
 

@@ -153,6 +153,7 @@ class JobDetails:
                 self._take(told)
             except Exception as error:  # noqa: BLE001, PERF203 - one event must not take away all others
                 self.refusals.note(event, error)
+        self.checkpoints.settle()
 
     @classmethod
     def of_events(cls, events: Iterable[AnyEvent], archive: Archive = IN_MEMORY) -> JobDetails:

@@ -71,6 +71,26 @@ class Sequences:
             last.insert(place, number)
         return True
 
+    def add_run(self, numbers: list[int]) -> bool:
+        """Take in numbers that follow each other beyond all that are there; of others none, and False.
+
+        >>> held = Sequences.parse("0-4")
+        >>> held.add_run([5, 6]), held.add_run([6, 7]), held.add_run([9, 8]), str(held)
+        (True, False, False, '0-6')
+        """
+        if not numbers:
+            return False
+        first, last = numbers[0], numbers[-1]
+        is_run = last - first == len(numbers) - 1 and numbers == list(range(first, last + 1))
+        if not is_run or (self._last and first <= self._last[-1]):
+            return False
+        if self._last and first == self._last[-1] + 1:
+            self._last[-1] = last
+        else:
+            self._first.append(first)
+            self._last.append(last)
+        return True
+
     def ranges(self) -> list[tuple[int, int]]:
         """The ranges, both ends included, in order."""
         return list(zip(self._first, self._last, strict=True))

@@ -103,6 +103,8 @@ class Arrivals:
         rows: Sequence[Mapping[str, object]],
     ) -> list[Line]:
         """The lines of a segment that are not held; `held` is what will be, `rows` what comes with it."""
+        if held.add_run([line.event.seq for line in segment.lines]):
+            return list(segment.lines)
         new: list[Line] = []
         known: list[Line] = []
         for line in segment.lines:

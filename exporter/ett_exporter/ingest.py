@@ -14,7 +14,7 @@ import msgspec
 
 from ett_core.events import AnyEvent, AttemptStart, decode
 from ett_core.lines import decode_all
-from ett_exporter.discretion import discreet
+from ett_exporter.discretion import WORDS_OF_PROGRAMS, discreet
 from ett_exporter.settings import Limits
 from ett_exporter.tokens import Grant
 
@@ -164,10 +164,11 @@ def read_lines(text: bytes, limits: Limits, first_line: int = 1) -> tuple[list[L
     raws = text.removesuffix(b"\n").split(b"\n")
     events = _plain_events(raws, limits)
     if events is not None:
-        return [
-            Line(number, *discreet(raw, event))
-            for number, raw, event in zip(count(first_line), raws, events, strict=False)
-        ], []
+        plain = list(map(Line, count(first_line), raws, events))
+        for place, event in enumerate(events):
+            if type(event) in WORDS_OF_PROGRAMS:
+                plain[place] = Line(first_line + place, *discreet(raws[place], event))
+        return plain, []
     lines: list[Line] = []
     rejected: list[Rejected] = []
     for number, raw in enumerate(raws, first_line):

@@ -430,6 +430,8 @@ class Service:
 
 def _rejected(segment: Segment, refused: Sequence[Refused]) -> list[Rejected]:
     """The lines of a segment that were kept, but count nowhere."""
+    if not refused:
+        return []
     numbers = {(line.event.writer, line.event.seq): line.number for line in segment.lines}
     return [
         Rejected(numbers[each.writer, each.seq], f"kept, but counted nowhere ({each.reason}): {REPORT_IT}")

@@ -43,3 +43,17 @@ def test_the_text_form_gives_the_numbers_back(some, more):
 def test_numbers_without_gaps_are_one_range():
     """A writer that counts costs one range, however long it counts."""
     assert str(holding(range(100_000))) == "0-99999"
+
+
+@given(numbers, st.integers(0, 70), st.integers(0, 5))
+def test_a_run_beyond_all_is_taken_at_once(some, first, count):
+    """It is as if its numbers were added one by one; other numbers change nothing."""
+    held, run = holding(some), list(range(first, first + count))
+    before = str(held)
+    if held.add_run(run):
+        assert min(run) > max(some, default=-1)
+        assert str(held) == str(holding([*some, *run]))
+    else:
+        assert not run or min(run) <= max(some)
+        assert str(held) == before
+    assert not any(map(held.add_run, ([2**62, 0], [100, 102], [])))

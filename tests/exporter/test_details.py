@@ -105,6 +105,20 @@ def test_many_checkpoints_are_counted_and_the_latest_kept():
     assert log.count == many
 
 
+def test_reports_of_ranks_far_apart_are_joined_however_they_come():
+    """Ranks that tell of the same checkpoints one after the other: all at once, or report by report."""
+    saves = [
+        event(ev.Checkpoint, n, rank=rank, writer=f"w{rank}", step=n, blocking_s=0.5 + rank)
+        for rank in range(3)
+        for n in range(5 * checkpoint_log.CHECKPOINTS_AT_HAND)
+    ]
+    at_once, one_by_one = folded(*saves), JobDetails()
+    for save in saves:
+        one_by_one.add([save])
+    assert everything(at_once) == everything(one_by_one)
+    assert {checkpoint.blocking_s for checkpoint in at_once.checkpoints.latest} == {2.5}
+
+
 def test_evidence_is_kept_by_attempt_and_bounded():
     """The latest lines of the latest attempts are kept, in order of time, and cut to length."""
     kept = evidence_log.EVIDENCE_KEPT
