@@ -5,6 +5,7 @@ from __future__ import annotations
 PARTS: dict[str, str] = {
     "stages": "stages of the start that do not need each other run side by side",
     "stored_plan": "the sharding plan of an earlier start is used again where nothing has changed",
+    "local_metadata": "metadata of sharded tables is built from the plan, without a gather a table",
 }
 """Every part by name, with what it does."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -106,7 +106,8 @@ class Start:
 
     def shards(self, _: Here, work: ModuleType, device: Any, model: Any, plan: Any) -> Any:  # noqa: ANN401
         """The learner with this rank's part of the tables, as yet with its first weights."""
-        return work.model.shard(model, plan, self._settings, device)
+        with work.local_metadata(self._recorder) if self._settings.uses("local_metadata") else nullcontext():
+            return work.model.shard(model, plan, self._settings, device)
 
     def learner(self, here: Here, work: ModuleType, learner: Any, step: int) -> Any:  # noqa: ANN401
         """The learner with what the checkpoint holds."""

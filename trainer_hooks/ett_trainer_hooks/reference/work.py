@@ -16,6 +16,7 @@ from torchrec.distributed.types import ShardingPlan
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.plan_store import PlanStore, stored_plan
+from ett_trainer_hooks.pipeline.shard_metadata import local_metadata
 from ett_trainer_hooks.reference import criteo, model
 from ett_trainer_hooks.reference.checkpoints import CheckpointStore
 from ett_trainer_hooks.reference.loop import Loop
@@ -28,6 +29,7 @@ __all__ = [
     "build",
     "device",
     "join_ranks",
+    "local_metadata",
     "model",
     "part",
     "plan_again",
