@@ -13,20 +13,19 @@ from itertools import groupby
 import msgspec
 
 from ett_core.failures.classes import CLASSES, LIKELY, NOT_A_FAILURE, UNKNOWN
+from ett_core.failures.order import SKEW_S, by_time, earliest
+from ett_core.failures.refined import refined
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, TEARDOWN, WARNING
 from ett_core.failures.scan import Sighting
 
 CERTAIN = "certain"
-SKEW_S = 5.0
-"""Clocks of nodes differ; sightings of different logs so close together have no order."""
 WITHIN_LINES = 40
 """A traceback: an exception without a name in the tables and what explains it stand this close."""
 WAITED_WITHIN_S = 60.0
 """A wait that began with a save or a compilation lasted the time-out, give or take this."""
 EVIDENCE_SHOWN = 20
 MESSAGE_CHARACTERS = 300
-_OOM_CALL = re.compile(r"invoked oom[- ]killer|oom-kill:constraint", re.IGNORECASE | re.ASCII)
-_VICTIM = re.compile(r"killed process \d", re.IGNORECASE | re.ASCII)
+_WAITED_FOR = ("checkpoint_stall", "compile_slow")
 _TIMEOUT_MS = re.compile(
     r"timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|timeout of (\d{1,12}) ?ms", re.IGNORECASE | re.ASCII
 )
@@ -62,39 +61,22 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 def judge(sightings: Sequence[Sighting]) -> Diagnosis:
     """The cause of one attempt from everything that was seen of it, in any order."""
-    seen = sorted(sightings, key=_by_time)
+    seen = sorted(sightings, key=by_time)
     chosen = (
         _root(seen)
         or _kill(seen)
         or _stall(seen)
         or _cascade(seen)
-        or _earliest([s for s in seen if s.role == CASCADE and s.failure_class != UNKNOWN])
+        or earliest([s for s in seen if s.role == CASCADE and s.failure_class != UNKNOWN])
         or _hang(seen)
-        or _earliest([s for s in seen if s.role == ROOT and not _is_unnamed(s)])
-        or _earliest([s for s in seen if s.role == CASCADE])
-        or _earliest([s for s in seen if s.role == TEARDOWN])
-        or _earliest([s for s in seen if _is_unnamed(s)])
+        or earliest([s for s in seen if s.role == ROOT and not _is_unnamed(s)])
+        or earliest([s for s in seen if s.role == CASCADE])
+        or earliest([s for s in seen if s.role == TEARDOWN])
+        or earliest([s for s in seen if _is_unnamed(s)])
     )
     if chosen is not None:
-        return _diagnosis(_with_victim(_sent_by_somebody(chosen, seen), seen), seen)
+        return _diagnosis(refined(chosen, seen), seen)
     return _nothing_ended(seen)
-
-
-def _sent_by_somebody(chosen: Sighting, seen: Sequence[Sighting]) -> Sighting:
-    """Where the kernel says that it ended nothing for want of memory, a bare SIGKILL came from somebody."""
-    denied = any(s.role == CONTEXT and s.failure_class == "host_oom" for s in seen)
-    if denied and chosen.weak and chosen.failure_class == "host_oom":
-        return msgspec.structs.replace(chosen, failure_class="external_stop")
-    return chosen
-
-
-def _with_victim(chosen: Sighting, seen: Sequence[Sighting]) -> Sighting:
-    """Where the kernel ran out of memory: the line that says which process it ended, not the call before."""
-    if chosen.failure_class != "host_oom" or not _OOM_CALL.search(chosen.text):
-        return chosen
-    later = (s for s in seen if s.source == chosen.source and _by_time(s) > _by_time(chosen))
-    told = (s for s in later if s.failure_class == "host_oom" and _VICTIM.search(s.text))
-    return next((s for s in told if (s.order_s or 0.0) - (chosen.order_s or 0.0) <= SKEW_S), chosen)
 
 
 def _root(seen: Sequence[Sighting]) -> Sighting | None:
@@ -104,7 +86,7 @@ def _root(seen: Sequence[Sighting]) -> Sighting | None:
         return None
     first = next((s for s in roots if s.order_s is not None), roots[0])
     rivals = [first, *(s for s in roots if s is not first and _may_be_earlier(s, first))]
-    best = min(rivals, key=lambda s: (s.generic, not s.certain, _by_time(s)))
+    best = min(rivals, key=lambda s: (s.generic, not s.certain, by_time(s)))
     return _explained(best, roots) if best.generic else best
 
 
@@ -124,7 +106,7 @@ def _explained(generic: Sighting, roots: Sequence[Sighting]) -> Sighting:
         for s in roots
         if _how_generic(s) < _how_generic(generic) and any(_is_near(s, each) for each in repeated)
     ]
-    return min(near, key=lambda s: (_how_generic(s), _by_time(s)), default=generic)
+    return min(near, key=lambda s: (_how_generic(s), by_time(s)), default=generic)
 
 
 def _how_generic(sighting: Sighting) -> int:
@@ -148,11 +130,20 @@ def _is_near(other: Sighting, one: Sighting) -> bool:
 def _kill(seen: Sequence[Sighting]) -> Sighting | None:
     """A process that was killed or crashed, unless it had been waiting before: then it was only ended."""
     ends = ("host_oom", "native_crash", "user_cancelled")
-    killed = _earliest(
+    killed = earliest(
         [s for s in seen if s.role == ROOT and s.weak and not s.by_abort and s.failure_class in ends]
     )
-    waited = _earliest([s for s in seen if _is_wait(s)])
-    return None if killed is None or (waited and _by_time(waited) < _by_time(killed)) else killed
+    before = earliest([s for s in seen if _is_wait(s) or _ended_before(s, killed)])
+    return None if killed is None or (before and by_time(before) < by_time(killed)) else killed
+
+
+def _ended_before(other: Sighting, killed: Sighting | None) -> bool:
+    """A process that had failed so long before a kill that whoever supervises them ended the rest."""
+    if killed is None or other.role != ROOT or not other.weak or other.failure_class != UNKNOWN:
+        return False
+    if None in (other.order_s, killed.order_s) or other.source != killed.source:
+        return False
+    return (killed.order_s or 0.0) - (other.order_s or 0.0) > SKEW_S
 
 
 def _is_wait(sighting: Sighting) -> bool:
@@ -172,12 +163,14 @@ def _is_hint_of_a_hang(sighting: Sighting) -> bool:
 
 def _hang(seen: Sequence[Sighting]) -> Sighting | None:
     """What said that nothing moves any more, where nothing else explains the end."""
-    return _earliest([s for s in seen if _is_hint_of_a_hang(s)])
+    return earliest([s for s in seen if _is_hint_of_a_hang(s)])
 
 
 def _stall(seen: Sequence[Sighting]) -> Sighting | None:
     """A save or a compilation that began exactly one time-out before ranks gave up waiting."""
-    began = [s for s in seen if s.role == CONTEXT and s.failure_class != "hang" and s.order_s is not None]
+    began = [
+        s for s in seen if s.role == CONTEXT and s.failure_class in _WAITED_FOR and s.order_s is not None
+    ]
     for wait in (s for s in seen if s.failure_class == "collective_timeout" and s.order_s is not None):
         limit_s = _timeout_s(wait.text)
         for start in reversed(began):
@@ -202,19 +195,10 @@ def _cascade(seen: Sequence[Sighting]) -> Sighting | None:
         s
         for s in seen
         if (s.role == CASCADE and not s.weak and s.failure_class != UNKNOWN)
-        or (s.role == ROOT and s.failure_class == "external_stop")
+        or (s.role in (ROOT, CASCADE) and s.failure_class == "external_stop")
         or (_is_hint_of_a_hang(s) and not s.weak)
     ]
-    return _earliest(closed) or _earliest(either)
-
-
-def _earliest(sightings: Sequence[Sighting]) -> Sighting | None:
-    return min(sightings, key=_by_time, default=None)
-
-
-def _by_time(sighting: Sighting) -> tuple[bool, float, str, int]:
-    unknown = sighting.order_s is None
-    return (unknown, sighting.order_s or 0.0, sighting.source, sighting.line)
+    return earliest(closed) or earliest(either)
 
 
 def _diagnosis(chosen: Sighting, seen: Sequence[Sighting]) -> Diagnosis:

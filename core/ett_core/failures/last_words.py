@@ -7,11 +7,12 @@ failure of a class that is not known. What is followed by progress or by a good 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ett_core.failures.classes import UNKNOWN
 from ett_core.failures.needles import LINE_LIMIT
+from ett_core.failures.survived import IGNORED
 
 TAIL_BYTES = 32_768
 """Last words are looked for in this much of a log: what is older was survived."""
@@ -23,7 +24,8 @@ _RAISED = re.compile(
     re.ASCII,
 )
 _END = re.compile(
-    r"(?-i:\bFATAL\b|\bCRITICAL\b|\bPANIC\b|^\[?[EFC]\d{4}[ \]]|\bERROR\b)|\bfatal: |\bfatal error\b"
+    r"(?-i:\bFATAL\b|\bCRITICAL\b|\bPANIC\b|^(?:\[\w{1,12}\]:)?\[?[EFC]\d{4}[ \]]|\bERROR\b)"
+    r"|\bfatal: |\bfatal error\b"
     r"|\babort(?:ed|ing)\b|\bpanic(?:ked)?\b|\b(?:core dumped|dumped core)\b|\bcrashed\b|\bdied\b"
     r"|^error: |\bunhandled exception\b|\bnon-?zero (?:exit )?(?:status|code)\b"
     r"|\bterminated (?:abnormally|unexpectedly|with (?:an )?errors?\b)|\bended abnormally\b"
@@ -68,7 +70,7 @@ def last_words(data: bytes, harmless: Callable[[str], bool] = lambda _: False) -
     """
     found: LastWords | None = None
     traceback = False
-    for start, line in _tail(data):
+    for start, line in _without_ignored(_tail(data)):
         if traceback and (line[:1].isspace() or not line):
             continue
         if _SURVIVED.search(line):
@@ -82,6 +84,21 @@ def last_words(data: bytes, harmless: Callable[[str], bool] = lambda _: False) -
         elif _GOES_ON.search(line):
             found, traceback = None, False
     return found
+
+
+def _without_ignored(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Lines but those of exceptions that Python ignored: the line that says so, and the traceback below."""
+    awaited, inside = False, False
+    for start, line in lines:
+        if line.startswith(IGNORED):
+            awaited, inside = True, False
+        elif awaited and _TRACEBACK.search(line):
+            awaited, inside = False, True
+        elif inside:
+            inside = line[:1].isspace()
+        else:
+            awaited = False
+            yield start, line
 
 
 def _tail(data: bytes) -> Iterator[tuple[int, str]]:

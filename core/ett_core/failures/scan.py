@@ -19,6 +19,7 @@ from ett_core.failures.needles import LINE_LIMIT, Needles
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, WARNING, Rule
 from ett_core.failures.rules import RULES
 from ett_core.failures.stamps import STAMP_WITHIN, Calendar, Moment, stamp_of
+from ett_core.failures.survived import Ending, survived
 
 STAMP_LOOK_BACK = 50
 """Lines before one without a stamp in which its stamp is looked for."""
@@ -39,6 +40,8 @@ _ADVICE = re.compile(
     r"|it is possible that[^.\n]{0,200}"
     r"|(?:consider|try|please try|you (?:can|may|should|might))"
     r" (?:setting|passing|to|increasing|reducing|raising)\b[^.\n]{0,200}"
+    r"|\b(?:potential|possible|common|likely|some) (?:root )?(?:causes|reasons)\b[^\n]{0,1500}"
+    r"|this is (?:most )?(?:likely|probably|usually|often) (?:caused|due|because|triggered)\b[^\n]{0,1500}"
     r"|for debugging[^.\n]{0,200}|typically indicates[^.\n]{0,200}|compile with `[^.\n]{0,200}"
     r"|please report a bug[^.\n]{0,80}|^.{0,40}\bmay help\b.{0,80}",
     re.IGNORECASE | re.ASCII,
@@ -100,6 +103,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 - frozen
     """Everything in a log that may explain a failure, in the order of the log."""
     seen: list[Sighting] = []
+    starts: list[int] = []
     numbers = _LineNumbers(data)
     moments = _Moments(data, Calendar(where.date))
     for hit in _NEEDLES.lines(data.lower()):
@@ -109,7 +113,21 @@ def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 -
         found = read_line(text)
         if found is not None:
             seen.append(_placed(found, text, where, numbers.at(hit.start), moment))
+            starts.append(hit.start)
+    seen = _without_survived(data, starts, seen)
     return [*seen, *_unnamed_end(data, where, seen)]
+
+
+def _without_survived(data: bytes, starts: Sequence[int], seen: list[Sighting]) -> list[Sighting]:
+    """Tracebacks that ended nothing, as the warnings that they are."""
+    ends = [place for place, sighting in enumerate(seen) if sighting.role not in (WARNING, CONTEXT)]
+    endings = [Ending(starts[place], seen[place].role == ROOT and not seen[place].weak) for place in ends]
+    for place, is_harmless in zip(ends, survived(data, endings), strict=True):
+        if is_harmless:
+            seen[place] = msgspec.structs.replace(
+                seen[place], failure_class=NOT_A_FAILURE, role=WARNING, generic=False
+            )
+    return seen
 
 
 def _unnamed_end(data: bytes, where: Where, seen: Sequence[Sighting]) -> Iterator[Sighting]:

@@ -13,6 +13,13 @@ Reductions of real logs of failed training jobs, each labelled by hand with its 
 classes that are also right. Generated: `pytest tests/core/failures/test_cases.py` prints this page and
 compares.
 
+The tables know these logs by now, so the figures below say that nothing got lost, not how well an unknown
+log is read. That was seen once for each log: of the 120 that came last, labelled by somebody who had not
+read the tables, 108 fell into an accepted class the first time (90 %), 4 were called certain and should not
+have been, 2 of 12 that are no failure were called one, and 2 of the victims were given a root cause. The
+tables were then mended for what they missed among 80 of these; of the other 40, unread, 32 were right before
+and after: the mending alone did not carry over, and what was missed there was mended too.
+
 """
 
 

@@ -7,10 +7,23 @@ from ett_core.failures.rules.gpu import GPU
 from ett_core.failures.rules.host import HOST
 from ett_core.failures.rules.libraries import LIBRARIES
 from ett_core.failures.rules.network import NETWORK
+from ett_core.failures.rules.platforms import PLATFORMS
 from ett_core.failures.rules.scheduler import SCHEDULER
 from ett_core.failures.rules.software import SOFTWARE
 from ett_core.failures.rules.workload import WORKLOAD
 
-RULES = (*ACCELERATORS, *GPU, *WORKLOAD, *SCHEDULER, *DATA, *NETWORK, *SOFTWARE, *HOST, *LIBRARIES, *FAMILIES)
+RULES = (
+    *ACCELERATORS,
+    *PLATFORMS,
+    *GPU,
+    *WORKLOAD,
+    *SCHEDULER,
+    *DATA,
+    *NETWORK,
+    *SOFTWARE,
+    *HOST,
+    *LIBRARIES,
+    *FAMILIES,
+)
 
 __all__ = ["RULES"]

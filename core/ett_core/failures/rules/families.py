@@ -18,6 +18,24 @@ FAMILIES = (
         certain=False,
     ),
     Rule(
+        failure_class="node_failure",
+        needles=(
+            "lame worker",
+            "unhealthy worker",
+            "dead worker",
+            "lost worker",
+            "worker lost",
+            "lost contact with",
+            "lost executor",
+        ),
+        pattern=r"(?:lame|dead|unhealthy|lost) workers? (?:found|detected|: ?\S)|worker lost\b|lost contact with (?:worker|rank|task|replica)"
+        r"|lost executor \d",
+        example="INFO:tensorflow:ShutdownHook: lame workers found: HeartbeatManager(/job:worker/replica:0/task:0)",
+        counter_example="0 unhealthy workers",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
         failure_class="config_error",
         needles=("srun: error: ", "salloc: error: "),
         pattern=r"(?:srun|salloc): error: .{0,120}(?:unable to layout tasks|not available|invalid|more processors requested"
@@ -111,9 +129,17 @@ FAMILIES = (
             "name or service not known",
             "failure in name resolution",
             "hostname/address could not be resolved",
+            "name does not resolve",
+            "resolve",
+            "no such host",
+            "nxdomain",
+            "unknown host",
         ),
         pattern=r"(?:c10d|rdzv|rendezvous|master_addr|tcpstore|gaierror|socket).{0,120}(?:name or service not known"
-        r"|failure in name resolution|could not be resolved)",
+        r"|failure in name resolution|could not be resolved|not resolve|no such host)"
+        r"|(?:(?:can't|cannot|could not|unable to|failed to) (?:be )?resolve|nxdomain|no such host|unknown host|host not found).{0,40}"
+        r"(?:master|worker|rank|head|launcher|rdzv|rendezvous|node|coordinator|-0\b)"
+        r"|(?:master|worker|rank|head|launcher|rdzv|rendezvous|node|coordinator)[\w.:-]{0,80}'?:? .{0,40}(?:not resolve|no such host|nxdomain)",
         example="socket.gaierror: [Errno -2] Name or service not known",
         counter_example="ping: name or service not known",
         certain=False,

@@ -71,7 +71,7 @@ GPU = (
     Rule(
         failure_class="nvlink_fault",
         needles=("sxid",),
-        pattern=r"\bSXid\b(?!.{0,120}non-?fatal)",
+        pattern=r"\bSXid\b(?!.{0,120}(?:non-?fatal|\bData ?\{|\bSeverity 0\b))",
         example="nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
         counter_example="nvidia-nvswitch0: SXid (PCI:0000:85:00.0): 12028, Non-fatal, Link 32 egress error",
     ),
@@ -116,21 +116,24 @@ GPU = (
         needles=(
             "illegal memory access",
             "device-side assert",
-            "illegal instruction was encountered",
             "misaligned address",
             "invalid program counter",
             "invalid address space",
             "memory access fault by gpu",
             "warp illegal",
         ),
-        pattern=r"illegal memory access|device-side assert|(?:cuda|hip|triton).{0,60}(?:illegal instruction|misaligned"
-        r" address|invalid program counter|invalid address space)|access fault by gpu|warp illegal",
+        pattern=r"illegal memory access|device-side assert|(?:cuda|hip|triton).{0,60}(?:misaligned address"
+        r"|invalid program counter|invalid address space)|access fault by gpu|warp illegal",
         example="RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered",
         counter_example="Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
     ),
     Rule(
         failure_class="gpu_app_fault",
-        needles=("unspecified launch failure", "launch timed out and was terminated"),
+        needles=(
+            "unspecified launch failure",
+            "launch timed out and was terminated",
+            "illegal instruction was encountered",
+        ),
         example="RuntimeError: CUDA error: unspecified launch failure",
         counter_example="the launch failed for unspecified reasons",
         certain=False,

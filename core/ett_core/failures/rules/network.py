@@ -16,7 +16,7 @@ NETWORK = (
         failure_class="shm_exhausted",
         needles=("no space left on device", "shared memory segment", "/dev/shm"),
         pattern=r"(?:shm\.h|/dev/shm|nccl-shm|posix_fallocate|shared memory segment).{0,160}(?:no space left|failed|error)"
-        r"|error while creating shared memory|no space left on device.{0,80}(?:/dev/shm|nccl-shm)",
+        r"|error while creating shared memory|no space left on device.{0,80}(?:/dev/shm|nccl-shm|/torch_|/psm_|/sem\.)",
         example="job:97:183 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
         counter_example="OSError: [Errno 28] No space left on device: '/data/ckpt/step_9'",
     ),
@@ -113,6 +113,7 @@ NETWORK = (
         r"|RendezvousConnectionError: the connection|connection to the c10d store has failed|RendezvousStateError"
         r"|timed out after \d+ ?m?s(?:econds)? waiting for (?:clients|workers)"
         r"|connect\(\) timed out\. original timeout",
+        certain=False,
         example="[E socket.cpp:793] [c10d] The client socket has timed out after 60s while trying to connect to (10.0.0.1, 2222).",
         counter_example="[W socket.cpp:601] [c10d] The client socket has failed to connect to [localhost]:29500 (errno: 99), retrying",
     ),

@@ -24,12 +24,16 @@ SCHEDULER = (
             "time limit",
             "deadlineexceeded",
             "timeout",
-            "job was active longer",
+            "active longer than",
+            "active on the node longer than",
             "walltime",
+            "wall clock",
+            "run time",
+            "max_run_time",
         ),
         pattern=r"due to time limit|(?:state|jobstate)=timeout\b|\|TIMEOUT\b|reason=timelimit|(?<!exceptions\.)DeadlineExceeded"
-        r"|active longer than specified deadline|(?:job|wall ?time|time) limit (?:reached|exceeded|hit)"
-        r"|exceeded (?:the )?(?:time|walltime) limit|walltime .{0,40}exceeded",
+        r"|active (?:on the node )?longer than (?:the )?(?:specified|configured|allowed) |(?:job|wall ?time|time) limit (?:reached|exceeded|hit)"
+        r"|exceeded (?:the |its )?(?:maximum |max )?(?:time|walltime|wall clock|run ?time)(?: limit)?|(?:walltime|wall clock|max_run_time) .{0,40}exceeded",
         example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***",
         counter_example="Time limit of the job: 24:00:00",
     ),
@@ -53,8 +57,12 @@ SCHEDULER = (
             "reclaimed",
         ),
         pattern=r"due to preemption|(?:state|jobstate)=preempted\b|\|PREEMPTED\b|preemption(?:byscheduler| notice| by )"
-        r"|preempted (?:by|in order|to accommodate)|(?:spot|preemptible|capacity).{0,60}(?:interrupt|terminat|reclaim|preempt)"
-        r"|instance.{0,20}termination notice|interruption notice|(?:node|instance|vm|machine|job|pod) (?:was |is being |has been )?preempted"
+        r"|(?<!may be )(?<!can be )(?<!could be )preempted (?:by|in order|to accommodate)|(?:spot|preemptible|capacity).{0,60}(?:interrupt|terminat|reclaim|preempt)"
+        r"|instance.{0,20}termination notice|interruption notice"
+        r"|(?<!no )(?<!if )(?<!whether )(?<!when )(?<!if the )(?<!whether the )(?<!when the )(?<!if a )(?<!when a )(?:node|instance|vm|machine|host|job|pod|worker|task|cluster|tpu|replica|allocation|reservation)s?\b"
+        r"(?: [\w.:/'-]{1,60})? (?:(?:was|were|is|are|has|have|got|gets|been|being|(?:about to|will) be|just) ){0,3}preempted\b"
+        r"|preempt(?:ion|ed) (?:signal|warning|event|request|detected)|(?:received|got|detected|caught) (?:a )?preempt(?:ion)?\b"
+        r"|compute\.instances\.preempted|(?:status:|changed to|is now|exited:) ?preempted\b|terminated due to preempt"
         r"|reason:?\s*\"?preempt",
         example="slurmstepd: error: *** JOB 32 ON cn119 CANCELLED AT 2021-06-18T13:05:36 DUE TO PREEMPTION ***",
         counter_example="preemption handler installed, grace 60 s; a preemptible queue is used",
@@ -71,11 +79,19 @@ SCHEDULER = (
     Rule(
         failure_class="maintenance",
         needles=("maintenance", "drain", "terminate_on_host", "cordon"),
-        pattern=r"(?:host|scheduled|system|node|gpu|upcoming) maintenance|maintenance (?:event|window)|TERMINATE_ON_HOST_MAINTENANCE"
-        r"|node .{0,60}(?:is|was|being) (?:drained|cordoned)|reason=.{0,40}drain|due to drain",
+        pattern=r"(?:host|scheduled|system|node|gpu|upcoming) maintenance|(?<!no )maintenance (?:event|window)|TERMINATE_ON_HOST_MAINTENANCE"
+        r"|node .{0,60}(?:is|was|being) (?:drained|cordoned)|\bnode/\S{1,80} (?:already )?(?:drain|cordon)(?:ed|ing)|reason=.{0,40}drain|due to drain",
         example="node n17 is being drained: host maintenance at 18:00",
         counter_example="waiting for the queue to drain",
         at_warning=True,
+    ),
+    Rule(
+        failure_class="evicted",
+        needles=("evicting pod", "evicted pod"),
+        pattern=r"evict(?:ing|ed) pods? \"?[\w.-]{1,80}/\w",
+        example="evicting pod default/trainer-0",
+        counter_example="the pods may be evicted",
+        certain=False,
     ),
     Rule(
         failure_class="node_failure",
@@ -160,16 +176,18 @@ SCHEDULER = (
     ),
     Rule(
         failure_class="external_stop",
-        needles=(
-            "death signal",
-            "got signal: 15",
-            "got signal: 1",
-            "sigterm",
-            "sighup",
-            "due to job requeue",
-        ),
-        pattern=r"received (?:15|1|sigterm|sighup) death signal|got signal: (?:15|1)\b|due to job requeue"
-        r"|(?:caught|received|got|handling) (?:a )?(?:signal )?(?:sigterm|sighup)",
+        needles=("due to job requeue",),
+        example="slurmstepd: error: *** JOB 41 ON n3 CANCELLED AT 2024-05-02T11:00:00 DUE TO JOB REQUEUE ***",
+        counter_example="the job was put into the queue again",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="external_stop",
+        role=CASCADE,
+        needles=("death signal", "got signal: 15", "got signal: 1", "sigterm", "sighup", "terminated"),
+        pattern=r"received (?:signals\.)?(?:15|1|sigterm|sighup) death signal|got signal: (?:15|1)\b"
+        r"|^(?:.{0,80}\bline \d{1,6}: {1,4}\d{1,9} )?Terminated(?: {4}|\s{0,4}$)|(?:caught|received|got|handling) (?:a )?(?:signal )?(?:sigterm|sighup)",
         example="W0409 07:28:49.5 1359 torch/distributed/elastic/agent/server/api.py:719] Received 15 death signal, shutting down workers",
         counter_example="Sending process 165 closing signal SIGTERM",
         certain=False,

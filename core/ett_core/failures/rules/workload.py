@@ -252,16 +252,6 @@ WORKLOAD = (
         counter_example="Successfully preempted 0 jobs",
     ),
     Rule(
-        failure_class="external_stop",
-        needles=("death signal",),
-        pattern="received signals\\.SIG(?:TERM|HUP) death signal",
-        example="WARNING:torch.distributed.elastic.agent.server.api:Received Signals.SIGTERM death signal, shutting down workers",
-        counter_example="no death signal came",
-        certain=False,
-        weak=True,
-        at_warning=True,
-    ),
-    Rule(
         failure_class="checkpoint_incompatible",
         needles=("trying to set a tensor of shape", "ignore_mismatched_sizes"),
         example='ValueError: Trying to set a tensor of shape torch.Size([32000, 4096]) in "weight" (which has shape torch.Size([32002, 4096])), this looks incorrect.',

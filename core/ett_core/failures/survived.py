@@ -1,0 +1,118 @@
+"""Which tracebacks of a log ended nothing: those that Python ignored, and those that training outlived. Pure.
+
+A traceback is a block: a line that opens it, frames, and the exception. What tells that it was survived
+is a step, behind it, with a larger number than the last one before: a bar of progress or a summary that is
+printed once more while a program ends tells no new step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ett_core.failures.needles import LINE_LIMIT
+
+IGNORED = "Exception ignored "
+OPENED = b"Traceback (most recent call last)"
+FRAMES_AT_MOST = 120
+"""Lines of a traceback above its exception that are looked at."""
+BEFORE_BYTES, AFTER_BYTES = 4_096, 12_288
+"""How far before and behind a traceback steps are looked for."""
+
+_SPEAKER = re.compile(
+    rb"^(?:\[(?:rank|default|trainer)?\d{1,6}\]:? ?|\(\w{1,60} pid=\d{1,9}[^)]{0,60}\) )", re.ASCII
+)
+_STEP = re.compile(
+    rb"\b(?:global_?step|step|iter(?:ation)?|epoch)\b\W{0,4}(\d{1,12})\b|\|\s{0,4}(\d{1,12})/\d{1,12} \[",
+    re.IGNORECASE | re.ASCII,
+)
+_NO_STEP = re.compile(rb"Error\b|Exception\b|^wandb: |^\s{4}", re.ASCII)
+
+
+class Ending(NamedTuple):
+    """Something that may have ended a log: where its line begins, and whether it is a root of its own."""
+
+    start: int
+    is_root: bool
+
+
+def survived(data: bytes, endings: Sequence[Ending]) -> list[bool]:
+    r"""Of each of the endings in the order of the log, whether it ended nothing.
+
+    >>> log = b"step 1\nTraceback (most recent call last):\n  File 'x'\nKeyError: 1\nstep 2\n"
+    >>> survived(log, [Ending(7, False), Ending(53, True)]), survived(log[:-7], [Ending(53, True)])
+    ([True, True], [False])
+    """
+    harmless: list[bool] = []
+    block_begin = block_end = len(data) + 1
+    after: Ending | None = None
+    for ending in reversed(endings):
+        raised = _raised(data, ending.start)
+        if not block_begin <= ending.start < block_end:
+            begin, is_ignored = _block(data, raised)
+            if is_ignored or (begin < raised and _outlived(data, begin, raised, after)):
+                block_begin, block_end = begin, raised + 1
+        harmless.append(block_begin <= ending.start < block_end)
+        if not harmless[-1] and (after is None or raised != after.start):
+            after = ending
+    return harmless[::-1]
+
+
+def _raised(data: bytes, start: int) -> int:
+    """Where the exception stands whose traceback begins at `start`; there, if none does."""
+    at = start
+    while _line(data, at).startswith(OPENED) or (at > start and _line(data, at)[:1].isspace()):
+        end = data.find(b"\n", at) + 1
+        if not end or end - start > FRAMES_AT_MOST * LINE_LIMIT:
+            return start
+        at = end
+    return at
+
+
+def _line(data: bytes, start: int) -> bytes:
+    """A line, from its beginning on, without whoever speaks."""
+    end = data.find(b"\n", start, start + LINE_LIMIT)
+    return _SPEAKER.sub(b"", data[start : end if end >= 0 else start + LINE_LIMIT])
+
+
+def _block(data: bytes, start: int) -> tuple[int, bool]:
+    """Where the traceback of the exception at `start` begins (there, without one), and if it was ignored."""
+    begin, opened = start, False
+    for _ in range(FRAMES_AT_MOST):
+        if begin == 0:
+            break
+        above = data.rfind(b"\n", 0, begin - 1) + 1
+        line = _line(data, above)
+        if line.startswith(IGNORED.encode()):
+            return above, True
+        if opened or not (line[:1].isspace() or (opened := line.startswith(OPENED))):
+            break
+        begin = above
+    return (begin if opened else start), False
+
+
+def _outlived(data: bytes, begin: int, start: int, after: Ending | None) -> bool:
+    """Whether steps go on behind a traceback, before anything that may follow from it."""
+    if after is not None and not after.is_root:
+        return False
+    line_end = data.find(b"\n", start) + 1 or len(data)
+    speaker = _speaker(data[start : start + LINE_LIMIT])
+    limit = min(len(data) if after is None else after.start, line_end + AFTER_BYTES)
+    steps = _steps(data[line_end:limit], speaker)
+    before = _steps(data[max(begin - BEFORE_BYTES, 0) : begin], speaker)[-1:]
+    return any(
+        later > earlier for earlier, later in zip([*before, *steps], steps[1 - len(before) :], strict=False)
+    )
+
+
+def _steps(text: bytes, speaker: bytes) -> list[int]:
+    """The numbers of the steps that one rank tells of, in their order."""
+    lines = (line[:LINE_LIMIT] for line in text.splitlines() if _speaker(line) == speaker)
+    found = (_STEP.search(line) for line in lines if not _NO_STEP.search(line))
+    return [int(match[1] or match[2]) for match in found if match]
+
+
+def _speaker(line: bytes) -> bytes:
+    found = _SPEAKER.match(line)
+    return found[0] if found else b""

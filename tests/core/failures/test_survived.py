@@ -1,0 +1,76 @@
+"""A traceback that Python ignored, or that training outlived, has ended nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ett_core.failures import judge, scan
+
+CALLS = """Traceback (most recent call last):
+  File "train.py", line 3, in step
+    work()
+"""
+IGNORED = """Exception ignored in: <function Pool.__del__ at 0x7f>
+Traceback (most recent call last):
+  File "pool.py", line 268, in __del__
+    self.put(None)
+OSError: [Errno 9] Bad file descriptor
+"""
+BAR = " {0}%|#   | {0}/100 [00:03<00:30,  3.0it/s]\n"
+
+SURVIVED = {
+    "ignored at the end": "step 1 loss 2.0\n" + IGNORED,
+    "ignored, and nothing else": IGNORED,
+    "ignored in the middle": IGNORED + "step 200 loss 1.2\n",
+    "of a part that may fail": "step 10 loss 2.1\n" + CALLS + "ValueError: too few\nstep 11 loss 2.0\n",
+    "of a service": "step 10\n" + CALLS + "requests.exceptions.ConnectionError: no route\nstep 11\nstep 12\n",
+    "of a batch that was too large": (
+        "iteration 10/ 90 | loss: 2.1\n"
+        + CALLS
+        + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate"
+        " 2.00 GiB\niteration 11/ 90 | loss: 2.1\n"
+    ),
+    "of a thread": "Exception in thread Thread-4:\n"
+    + CALLS
+    + "ValueError: x\nstep 11 loss 2\nstep 12 loss 2\n",
+    "with a name of its own": "step 10\n" + CALLS + "acme.Boom: no fuel\nstep 11\n",
+    "twice": ("step 10\n" + CALLS + "ValueError: x\nstep 11\n") + CALLS + "ValueError: x\nstep 12\n",
+    "of one rank, which goes on": "[rank3]: step 10\n[rank3]: Traceback (most recent call last):\n"
+    "[rank3]:   File 'x'\n[rank3]: ValueError: x\n[rank3]: step 11\n",
+    "beside a bar": BAR.format(10) + CALLS + "ValueError: x\n" + BAR.format(11),
+}
+
+ENDED = {
+    "user_code|nothing behind": "step 10\n" + CALLS + "KeyError: 'x'\n",
+    "user_code|ignored behind": CALLS + "KeyError: 'x'\n" + IGNORED,
+    "user_code|another rank": "[rank0]: step 10\n[rank1]: Traceback (most recent call last):\n"
+    "[rank1]:   File 'x'\n[rank1]: KeyError: 'x'\n[rank0]: step 11\n",
+    "user_code|the bar once more": BAR.format(10) + CALLS + "ValueError: x\n" + BAR.format(10),
+    "user_code|a summary": "step 10\n" + CALLS + "ValueError: x\nwandb: Run summary:\nwandb:      step 11\n",
+    "user_code|an epoch in a message": "epoch 3\n"
+    + CALLS
+    + "ValueError: x\n\n"
+    + CALLS
+    + "RuntimeError: epoch 4: x\n",
+    "user_code|peers fell": "step 10\n"
+    + CALLS
+    + "KeyError: 'x'\nstep 11\nRuntimeError: Connection closed by peer\n",
+    "gpu_oom|a later one": (
+        "step 10\n"
+        + CALLS
+        + "OSError: [Errno 5] Input/output error\nstep 11\nstep 12\n"
+        + CALLS
+        + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", SURVIVED.values(), ids=SURVIVED)
+def test_what_was_survived_is_no_failure(text: str):
+    assert judge(scan(text.encode())).failure_class == "not_a_failure"
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_what_ended_the_log_still_is_its_cause(name: str):
+    found = judge(scan(ENDED[name].encode()))
+    assert (found.failure_class, found.role) == (name.partition("|")[0], "root")
