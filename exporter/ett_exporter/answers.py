@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from typing import Any, TypeAlias
 
 import msgspec
@@ -42,10 +41,10 @@ from ett_exporter.answer_types import (
 )
 from ett_exporter.history import rows_of_view
 from ett_exporter.live import JobPage, JobView
+from ett_exporter.outlines import coarsened
 
 Fields: TypeAlias = dict[str, Any]
 
-STRETCHES_SHOWN = 2000
 LABELS = ("team", "model", "cluster", "scheduler")
 COMPILE_COMPONENTS = ("start.compile", "recover.compile", RECOMPILE)
 CACHE_LOAD_COMPONENTS = ("start.cache_load", "recover.cache_load")
@@ -69,14 +68,14 @@ def jobs_together(views: Iterable[JobView]) -> JobsTogether:
 
 
 def page_answer(page: JobPage) -> Job:
-    """One job in full."""
+    """One job in full; its timeline as the page has it."""
     account, details = page.view.account, page.view.details
     return Job(
         as_of=account.as_of,
         **_row(page.view),
         attempt_list=list(account.attempts),
         failure_list=_failures(page),
-        timeline=_stretches(coarsened(page.timeline)),
+        timeline=_stretches(page.timeline),
         checkpoints=page.checkpoints,
         compile=details.compile_s,
         hidden=_sum_of(attempt.hidden for attempt in account.attempts),
@@ -159,28 +158,6 @@ def caches_of_job(view: JobView) -> CachesOfJob:
 def job_caches_answer(view: JobView) -> JobCaches:
     """The same as an answer of its own."""
     return JobCaches(as_of=view.account.as_of, **_caches(view))
-
-
-def coarsened(timeline: Sequence[Stretch], limit: int = STRETCHES_SHOWN) -> list[Stretch]:
-    """A timeline of about `limit` stretches at most: neighbours of one attempt are joined.
-
-    Amounts stay exact. A long timeline is cut into `limit` equal spans, and stretches that begin
-    in the same span are joined; a shorter part of it, asked for alone, comes in full.
-    """
-    if len(timeline) <= limit:
-        return list(timeline)
-    begin_ns = timeline[0].start_ns
-    span_ns = (timeline[-1].end_ns - begin_ns) // limit + 1
-    groups = groupby(timeline, key=lambda s: (s.attempt, (s.start_ns - begin_ns) // span_ns))
-    return [_joined(list(members)) for _, members in groups]
-
-
-def _joined(stretches: Sequence[Stretch]) -> Stretch:
-    amounts: Counter[str] = Counter()
-    for stretch in stretches:
-        amounts.update(dict(stretch.shares))
-    first, last = stretches[0], stretches[-1]
-    return Stretch(first.start_ns, last.end_ns, first.attempt, tuple(amounts.items()))
 
 
 def _row(view: JobView) -> Fields:

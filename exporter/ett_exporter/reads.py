@@ -8,6 +8,8 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from ett_core.urgency import urgency
 from ett_exporter.answer_types import (
     Attempts,
@@ -40,6 +42,7 @@ from ett_exporter.fleet import Window, groups_of
 from ett_exporter.fleet_spans import WHOLE, FleetSpans, edges_of
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.live import WINDOWS_S, JobPage, JobView
+from ett_exporter.outlines import STRETCHES_SHOWN, Outlines, coarsened
 from ett_exporter.pages import page_of
 from ett_exporter.queries import (
     ChangesQuery,
@@ -72,6 +75,7 @@ class Reads:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._spans = FleetSpans(service)
+        self._outlines = Outlines(self._page)
         self._started_at = service.clock()
 
     def jobs(self, query: JobsQuery) -> Jobs:
@@ -90,7 +94,10 @@ class Reads:
 
     def job(self, job_id: str, query: SpanQuery) -> Job:
         """One job in full."""
-        return page_answer(self._page(job_id, query.begin, query.end))
+        if query.begin is None and query.end is None:
+            return page_answer(self._outlines.page(job_id))
+        page = self._page(job_id, query.begin, query.end)
+        return page_answer(replace(page, timeline=coarsened(page.timeline, STRETCHES_SHOWN)))
 
     def timeline(self, job_id: str, query: TimelineQuery) -> Timeline:
         """Where the time of a job went."""

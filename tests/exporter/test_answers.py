@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ett_core.accounting import Stretch
-from ett_exporter.answers import coarsened
+from ett_exporter.outlines import coarsened
 
 lengths = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 2)), min_size=1, max_size=60)
 
