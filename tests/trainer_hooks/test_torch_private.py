@@ -78,7 +78,26 @@ def read(modules):
         "stages": sorted(torch_private.stage_seconds(before, torch_private.entry_seconds(modules))),
         "caches": {name: answers.hits for name, answers in torch_private.cache_totals(modules).items()},
         "iterators": torch_private.iterator_class(modules) is dataloader._BaseDataLoaderIter,
+        "settings": torch_private.use_native_settings(
+            precompile_headers=False, instructions_ok=True, modules=modules
+        ),
+        "artifacts": loaded(torch_private.merged_artifacts(saved_twice(), modules)),
     }
+
+
+def saved_twice():
+    "Artifacts of a process that saved after each of two compilations."
+    from torch.compiler._cache import CacheArtifactManager
+    with CacheArtifactManager.with_fresh_cache():
+        for key in ("first", "second"):
+            CacheArtifactManager.record_artifact("inductor", key, b"code")
+            data, _ = CacheArtifactManager.serialize()
+    return data
+
+
+def loaded(data):
+    from torch.compiler._cache import CacheArtifactManager
+    return [artifact.key for artifact in CacheArtifactManager.deserialize(data)["inductor"]]
 
 
 torch.compile(lambda tensor: tensor + 1, backend="aot_eager")(torch.ones(2))
@@ -96,6 +115,8 @@ WHOLE = {
     "stages": ["aot_autograd", "dynamo"],
     "caches": {"fx_graph": 2, "autotune": 3, "pgo": 1},
     "iterators": True,
+    "settings": ["precompile_headers", "instructions_ok"],
+    "artifacts": ["first", "second"],
 }
 LOST = {
     "around": {},
@@ -108,6 +129,11 @@ LOST = {
     "profile": {"caches": {"fx_graph": 2, "autotune": 3}},
     "profile_found": {"caches": {"fx_graph": 2, "autotune": 3, "pgo": 0}},
     "profile_key": {},
+    "precompile_headers": {"settings": ["instructions_ok"]},
+    "instructions_ok": {"settings": ["precompile_headers"]},
+    "artifact_list": {"artifacts": ["second"]},
+    "artifact_reader": {"artifacts": ["second"]},
+    "artifact_writer": {"artifacts": ["second"]},
     "iterators": {"iterators": False},
 }
 
@@ -162,6 +188,8 @@ def test_without_torch_there_is_nothing_to_read():
     assert all(torch_private.part(name, {}) is None for name in SEAMS)
     assert torch_private.cache_totals({}) == {}
     assert torch_private.entry_seconds({}) == {}
+    assert torch_private.use_native_settings(precompile_headers=True, instructions_ok=True, modules={}) == []
+    assert torch_private.merged_artifacts(b"as it was", {}) == b"as it was"
     assert torch_private.recompile_reason({}) is None
     assert torch_private.iterator_class({}) is None
     assert not torch_private.follow_compilations(print, print, {})

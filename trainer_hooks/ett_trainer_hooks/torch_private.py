@@ -45,6 +45,21 @@ SEAMS: Mapping[str, Seam] = {
     "profile": Seam("torch._dynamo.pgo", "_CODE_STATE", "answers of pgo"),
     "profile_found": Seam("torch._dynamo.pgo", "_INIT_CODE_STATE", "hits of pgo"),
     "profile_key": Seam("torch._dynamo.pgo", "get_cache_key", "misses of pgo"),
+    "precompile_headers": Seam(
+        "torch._inductor.config",
+        "cpp_cache_precompile_headers",
+        "a header that need not be compiled, where torch was imported before a bundle",
+    ),
+    "instructions_ok": Seam(
+        "torch._inductor.config", "cpp.vec_isa_ok", "trials of the processor that need not be, likewise"
+    ),
+    "artifact_list": Seam(
+        "torch.utils._appending_byte_serializer",
+        "AppendingByteSerializer",
+        "in a bundle, the graphs of all saves of a process but its last",
+    ),
+    "artifact_reader": Seam("torch.compiler._cache", "_deserialize_single_cache", "the same"),
+    "artifact_writer": Seam("torch.compiler._cache", "_serialize_single_cache", "the same"),
     "iterators": Seam("torch.utils.data.dataloader", "_BaseDataLoaderIter", "waits for data"),
 }
 
@@ -268,6 +283,45 @@ def stage_seconds(before: Mapping[str, float], after: Mapping[str, float]) -> di
         for stage, (entries, within) in STAGES.items()
     }
     return {stage: seconds for stage, seconds in stages.items() if seconds > 0}
+
+
+def use_native_settings(
+    *, precompile_headers: bool, instructions_ok: bool, modules: Modules = sys.modules
+) -> list[str]:
+    """Settings of the C++ compiler, where torch has read them from the environment already.
+
+    Returns the seams of those that it has read, and that hold now.
+    """
+    wanted = {"precompile_headers": precompile_headers, "instructions_ok": instructions_ok}
+    held = []
+    for name, value in wanted.items():
+        seam = SEAMS[name]
+        *path, last = seam.path.split(".")
+        holder: Any = modules.get(seam.module)
+        for attribute in path:
+            holder = getattr(holder, attribute, None)
+        if hasattr(holder, last):
+            setattr(holder, last, value)
+            held.append(name)
+    return held
+
+
+def merged_artifacts(data: bytes, modules: Modules = sys.modules) -> bytes:
+    """Artifacts that a process has saved several times, in a form of which all is loaded.
+
+    Torch appends what is new to what it saved before, as another list of the same kind; when it
+    loads them, the last list of a kind takes the place of those before.
+    """
+    names = ("artifact_list", "artifact_reader", "artifact_writer")
+    serializer, reader, writer = (part(name, modules) for name in names)
+    if serializer is None or reader is None or writer is None:
+        return data
+    lists: dict[str, list[Any]] = {}
+    for kind, artifacts in serializer.to_list(data, deserialize_fn=reader):
+        lists.setdefault(kind, []).extend(artifacts)
+    whole = serializer(serialize_fn=writer)
+    whole.extend(lists.items())
+    return bytes(whole.to_bytes())
 
 
 def recompile_reason(modules: Modules = sys.modules) -> str | None:

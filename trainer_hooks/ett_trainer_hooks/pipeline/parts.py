@@ -6,6 +6,8 @@ PARTS: dict[str, str] = {
     "stages": "stages of the start that do not need each other run side by side",
     "stored_plan": "the sharding plan of an earlier start is used again where nothing has changed",
     "local_metadata": "metadata of sharded tables is built from the plan, without a gather a table",
+    "bundle": "compiled code of an earlier start, complete and checked, is loaded instead of compiled",
+    "one_compile": "the first rank of a node compiles, the others load what it has compiled",
 }
 """Every part by name, with what it does."""
 

@@ -120,6 +120,8 @@ class CompileWatch:
     def _tell_caches(self, before: dict[str, Totals], after: dict[str, Totals]) -> None:
         self._brought_along += brought_along(before, after)
         for cache, totals in after.items():
+            if cache in self._recorder.caches_told_apart:
+                continue
             extra = self._brought_along if cache == "fx_graph" else 0
             self._recorder.cache(
                 cache,

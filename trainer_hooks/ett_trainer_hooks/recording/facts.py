@@ -27,6 +27,8 @@ class FactRecorder:
         self.guard = guard
         self._journal = journal
         self._clock = clock
+        self.caches_told_apart: set[str] = set()
+        """Caches whose totals somebody tells who knows more of them than the compiler counts."""
 
     @property
     def active(self) -> bool:

@@ -42,13 +42,20 @@ class Loop:
         self._clock = clock
         self._saved_at: float | None = None
 
-    def run(self, batches: Prefetcher[Any], done: int) -> None:
-        """Train from step `done` to the last; the last step is always saved."""
+    def run(self, batches: Prefetcher[Any], done: int, *, first_steps_done: Callable[[], None]) -> None:
+        """Train from step `done` to the last; the last step is always saved.
+
+        `first_steps_done` is called once, after the first agreement.
+        """
+        told = False
         for step, loss in enumerate(self._losses(batches), start=done + 1):
             last = step == self._settings.steps
             if last or step % self._settings.agree_every == 0:
                 mean_loss, due = self._agree(loss)
                 self._say(step, mean_loss)
+                if not told:
+                    told = True
+                    first_steps_done()
                 if due or last:
                     self._save(step)
 

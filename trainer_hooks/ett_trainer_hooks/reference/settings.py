@@ -15,6 +15,8 @@ from ett_trainer_hooks.pipeline.parts import parse as parse_parts
 
 PIPELINES = ("none", "base", "sparse_dist")
 """A plain loop, or the train pipelines of TorchRec that read one and two batches ahead."""
+KEEPERS = frozenset({"stored_plan", "bundle"})
+"""The parts that keep something for later starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +65,9 @@ class Settings:
             raise ValueError(f"checkpoint_every_s is {self.checkpoint_every_s}, must be above 0")
         if self.data_warmup_s < 0:
             raise ValueError(f"data_warmup_s is {self.data_warmup_s}, must not be below 0")
-        if "stored_plan" in parse_parts(self.parts) and not self.cache:
-            raise ValueError("the part stored_plan keeps plans for later starts: say where with --cache")
+        if (keepers := parse_parts(self.parts) & KEEPERS) and not self.cache:
+            names = " and ".join(sorted(keepers))
+            raise ValueError(f"{names}: what later starts can use again must lie somewhere: name a --cache")
 
     def uses(self, part: str) -> bool:
         """Whether a part of the optimised pipeline is on; ValueError where it is none."""

@@ -20,6 +20,7 @@ from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.collectives import CollectiveCount
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
 from ett_trainer_hooks.reference import criteo
+from ett_trainer_hooks.reference.compiled import Compiled
 from ett_trainer_hooks.reference.settings import Settings
 
 
@@ -31,8 +32,9 @@ def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] 
         start.collectives.tell(recorder)
         work = begun["imports"]
         loop = work.Loop(settings, recorder, begun["learner"], start.store(work), clock)
-        loop.run(begun["data"], begun["position"])
+        loop.run(begun["data"], begun["position"], first_steps_done=start.compiled.first_steps_done)
         work.part()
+        start.compiled.close()
 
 
 class Start:
@@ -47,11 +49,14 @@ class Start:
         self._leaving = leaving
         self.collectives = CollectiveCount()
         """Those of the start, from the first process group on."""
+        self.compiled = Compiled(settings, recorder)
+        """What need not be compiled here."""
 
     def stages(self) -> list[Stage]:
         """The stages in the order in which a plain trainer runs them."""
         return [
             Stage("imports", self.imports, main=True),
+            *self.compiled.stages(),
             Stage("device", self.device, ("imports",), "device_init", main=True),
             Stage("ranks", self.ranks, ("imports", "device"), "process_group", main=True),
             Stage("source", self.source, (), "preproc_creation"),

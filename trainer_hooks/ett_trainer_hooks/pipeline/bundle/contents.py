@@ -55,6 +55,15 @@ def unpacked(data: bytes, entry: Entry, largest: int = LARGEST) -> Contents:
     """
     if len(data) != entry.size or hashlib.sha256(data).hexdigest() != entry.sha256:
         raise RefusedError("its content has been changed or cut short: the hash is another")
+    return opened(data, largest)
+
+
+def opened(data: bytes, largest: int = LARGEST) -> Contents:
+    """What an archive from a trusted place holds.
+
+    Raises:
+        RefusedError: a path that leads out, too large, or no archive.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = _read(archive, largest)

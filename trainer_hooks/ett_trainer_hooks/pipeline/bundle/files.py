@@ -150,15 +150,19 @@ def _facts(path: Path) -> os.stat_result | None:
         return None
 
 
-def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file that is there whole or not at all; a disk that is full leaves nothing behind."""
+def write_whole(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
+    """Write a file that is there whole or not at all; a disk that is full leaves nothing behind.
+
+    Without `durable` it need not survive the machine.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=path.parent, suffix=PARTIAL)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         Path(partial).chmod(mode)
         Path(partial).replace(path)
     except BaseException:
