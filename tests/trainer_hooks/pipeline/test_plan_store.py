@@ -20,7 +20,7 @@ from torchrec.distributed.types import CacheParams, KeyValueParams, ShardingType
 from torchrec.modules.embedding_configs import DataType  # noqa: E402
 
 from ett_trainer_hooks.pipeline import plan_store  # noqa: E402
-from ett_trainer_hooks.pipeline.plan_context import MEMORY_TOLERANCE, context_of  # noqa: E402
+from ett_trainer_hooks.pipeline.plan_context import MEMORY_TOLERANCE, context_of, difference, outline, plain  # noqa: E402
 from ett_trainer_hooks.pipeline.plan_format import restored, stored  # noqa: E402
 from ett_trainer_hooks.pipeline.plan_store import PlanStore, UnusablePlanError  # noqa: E402
 
@@ -97,6 +97,38 @@ def test_memory_may_differ_a_little_and_no_more(tmp_path, planned):
         else:
             with pytest.raises(UnusablePlanError, match="ddr of rank 0 was 17179869184 bytes, is 1"):
                 PlanStore(tmp_path).load(context)
+
+
+def test_a_context_is_plain_data_without_addresses():
+    """What cannot be told comes as a name; the state of a part counts, its work does not."""
+
+    class Part:
+        def __init__(self):
+            self.share, self.kind, self.work = 0.5, DataType.FP16, object()
+
+    assert plain({"a": (1, torch.float32), "b": {2, 1}, "c": print, "d": None}) == {
+        "a": [1, "torch.float32"],
+        "b": ["1", "2"],
+        "c": "builtins.print",
+        "d": None,
+    }
+    assert plain(ParameterConstraints(output_dtype=DataType.FP16))["output_dtype"] == "FP16"
+    told = outline([Part()])[0]
+    assert told.pop("class").endswith("Part")
+    assert told == {"share": 0.5, "kind": "FP16"}
+
+
+def test_the_first_difference_is_named_by_its_place():
+    then = {"a": [{"b": 1}, 2], "c": 3, "d": 4}
+    for now, words in (
+        (then, ""),
+        ({**then, "c": 5}, "c was 3, is 5"),
+        ({**then, "a": [{"b": 7}, 2]}, "a[0].b was 1, is 7"),
+        ({**then, "a": [1]}, "a was [{'b': 1}, 2], is [1]"),
+        ({**then, "e": 1}, "e is new"),
+        ({"a": then["a"], "c": 3}, "d is gone"),
+    ):
+        assert difference(then, now) == words
 
 
 def spoil(path, how):

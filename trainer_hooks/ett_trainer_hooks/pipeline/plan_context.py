@@ -69,11 +69,7 @@ def context_of(planner: Any, module: torch.nn.Module, sharders: Sequence[Any]) -
 
 
 def difference(then: Any, now: Any, path: str = "") -> str:  # noqa: ANN401 - plain data
-    """The first place where two contexts differ, in words; empty where they are equal.
-
-    >>> difference({"topology": {"world_size": 2}}, {"topology": {"world_size": 4}})
-    'topology.world_size was 2, is 4'
-    """
+    """The first place where two contexts differ (`topology.world_size was 2, is 4`); empty without one."""
     if isinstance(then, dict) and isinstance(now, dict):
         for name in [*now, *(name for name in then if name not in now)]:
             place = f"{path}.{name}" if path else str(name)
@@ -89,13 +85,7 @@ def difference(then: Any, now: Any, path: str = "") -> str:  # noqa: ANN401 - pl
 
 
 def memory_difference(then: Memory, now: Memory) -> str:
-    """Where the memory of a device is another than a plan was made for, in words; empty where it is not.
-
-    >>> memory_difference(Memory((), (1000,), ()), Memory((), (1010,), ()))
-    ''
-    >>> memory_difference(Memory((), (1000,), ()), Memory((), (2000,), ()))
-    'ddr of rank 0 was 1000 bytes, is 2000'
-    """
+    """Where the memory of a device is another than a plan was made for, in words; empty where it is not."""
     for kind in Memory.__struct_fields__:
         pairs = zip(getattr(then, kind), getattr(now, kind), strict=True)
         for rank, (was, is_) in enumerate(pairs):
@@ -105,11 +95,7 @@ def memory_difference(then: Memory, now: Memory) -> str:
 
 
 def plain(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - of any kind
-    """All of a thing as plain data: fields of dataclasses, names of enums, classes and functions.
-
-    >>> plain({"kind": torch.float32, "ids": (1, 2)})
-    {'kind': 'torch.float32', 'ids': [1, 2]}
-    """
+    """All of a thing as plain data: fields of dataclasses, names of enums, classes and functions."""
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     if isinstance(thing, Enum):
@@ -146,11 +132,7 @@ def outline(thing: Any, depth: int = 1) -> Any:  # noqa: ANN401 - of any kind
 
 
 def qualified(thing: Any) -> str:  # noqa: ANN401 - of any kind
-    """Module and name of a class or function, or of a thing's class.
-
-    >>> qualified(torch.nn.Linear), qualified(3)
-    ('torch.nn.modules.linear.Linear', 'builtins.int')
-    """
+    """Module and name of a class or function, or of a thing's class: `torch.nn.modules.linear.Linear`."""
     named = thing if hasattr(thing, "__qualname__") else type(thing)
     return f"{named.__module__}.{named.__qualname__}"
 
