@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 
@@ -94,6 +94,21 @@ class Sequences:
     def ranges(self) -> list[tuple[int, int]]:
         """The ranges, both ends included, in order."""
         return list(zip(self._first, self._last, strict=True))
+
+
+def coalesced(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same numbers in as few ranges as can be, in order; both ends are included.
+
+    >>> coalesced([(5, 9), (0, 3), (4, 4), (12, 12)])
+    [(0, 9), (12, 12)]
+    """
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found
 
 
 class WriterSequences:

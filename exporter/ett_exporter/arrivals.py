@@ -15,6 +15,7 @@ from ett_core.sequences import Sequences
 from ett_exporter.commits import GroupCommit
 from ett_exporter.errors import InDoubtError
 from ett_exporter.ingest import Line, Segment
+from ett_exporter.merging import ranges_in
 from ett_exporter.places import Kept, Place
 from ett_exporter.recent import Recent
 from ett_exporter.schema import segments, writers
@@ -145,20 +146,31 @@ class Arrivals:
         lines: Sequence[Line],
         rows: Sequence[Mapping[str, Any]],
     ) -> list[tuple[range, set[bytes]]]:
-        """Of each segment of a writer that overlaps the numbers of `lines`: its numbers and its lines.
+        """Of what is stored of a writer and has numbers of `lines`: its numbers, and all lines beside them.
 
         A number that is held but lies in none of them was deleted by the retention: it comes again.
         """
         numbers = [line.event.seq for line in lines]
         c = segments.c
-        query = select(c.first_seq, c.last_seq, c.lines_zlib).where(
-            c.job_id == key[0], c.writer == key[1], c.first_seq <= max(numbers), c.last_seq >= min(numbers)
+        query = select(c.held, c.first_seq, c.last_seq, c.lines_zlib).where(
+            c.job_id == key[0],
+            (c.writer == key[1]) | c.held.is_not(None),
+            c.first_seq <= max(numbers),
+            c.last_seq >= min(numbers),
         )
         found = [tuple(row) for row in connection.execute(query)]
         found += [
-            (row["first_seq"], row["last_seq"], row["lines_zlib"]) for row in rows if _writer_of(row) == key
+            (None, row["first_seq"], row["last_seq"], row["lines_zlib"])
+            for row in rows
+            if _writer_of(row) == key
         ]
-        return [(range(first, last + 1), set(unpacked(blob).split(b"\n"))) for first, last, blob in found]
+        stored: list[tuple[range, set[bytes]]] = []
+        for held, first, last, blob in found:
+            ranges = [range(first, last + 1)] if held is None else ranges_in(held, key[1])
+            if any(number in own for own in ranges for number in numbers):
+                texts = set(unpacked(blob).split(b"\n"))
+                stored += [(own, texts) for own in ranges]
+        return stored
 
     def _note_jobs(self, connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
         latest = {row["job_id"]: row["received_at"] for row in rows}

@@ -1,7 +1,7 @@
 """What an exporter does beside answering.
 
 It folds its jobs after the start, saves snapshots of them, writes the rows of those that ended,
-deletes what is older than the retention, and follows other replicas.
+puts their segments together, deletes what is older than the retention, and follows other replicas.
 
 One thread for each, from `start` to `stop`. What fails is logged once, tried again, and logged
 again when it works.
@@ -23,6 +23,8 @@ CLEAN_EVERY_S = 60.0
 UNSAVED_EVENTS = 200_000
 """Events of all jobs that no snapshot holds: what is folded again after a crash takes seconds."""
 LAST_SNAPSHOTS_S = 15.0
+MERGE_FOR_S = 10.0
+"""Of each `CLEAN_EVERY_S`: what is due beside it does not wait for longer."""
 
 _log = logging.getLogger("ett_exporter.keeper")
 
@@ -111,4 +113,6 @@ class Keeper:
             self._cleaned_s = self._monotonic()
             service.close_jobs(service.clock(), go_on)
             service.prune(service.clock(), go_on)
+            until_s = self._monotonic() + MERGE_FOR_S
+            service.merge_segments(service.clock(), lambda: go_on() and self._monotonic() < until_s)
         return False

@@ -237,6 +237,12 @@ class LiveJob:
             self._is_retired = self.last_received_at == through == self.closed_through
             return self._is_retired
 
+    def while_closed(self, work: Callable[[], bool]) -> bool:
+        """Do `work` while nobody reads what is stored of the job; False where its rows lack something."""
+        with self._lock:
+            is_closed = not self._is_retired and self.closed_through == self.last_received_at
+            return is_closed and work()
+
     def build(self) -> None:
         """Fold what came before, if that was not done yet."""
         with self._lock:

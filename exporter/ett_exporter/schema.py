@@ -45,10 +45,12 @@ jobs = Table(
     Column("end_time", Float),
     Column("wall_s", Float),
     Column("detail", Text),
+    Column("merged_through", Float),
 )
 """`closed_through` is `last_received_at` as it was when the columns after it, and the rows of the job in
 `attempts`, `failures`, `checkpoints` and `timelines`, were written; segments that were received up to
-`pruned_through` are being deleted, or gone. `detail`, here and there, is JSON."""
+`pruned_through` are being deleted, or gone; `merged_through` is `closed_through` as it was when the segments
+were put together. `detail`, here and there, is JSON."""
 
 attempts = Table(
     "attempts",
@@ -139,11 +141,14 @@ segments = Table(
     Column("received_at", Float, nullable=False),
     Column("lines_zlib", LargeBinary, nullable=False),
     Column("transaction_id", BigInteger, nullable=False, server_default="0"),
+    Column("held", Text),
     Index("segments_of_job", "job_id", "id"),
     Index("segments_in_order", "transaction_id", "id").ddl_if(dialect="postgresql"),
 )
 """`transaction_id` is that of PostgreSQL: what is committed late has not a smaller one than all that ever
-was read before `pg_snapshot_xmin`. 0 in SQLite, where ids are given in the order of the commits."""
+was read before `pg_snapshot_xmin`. 0 in SQLite, where ids are given in the order of the commits.
+`held` is there in rows of several segments (`merging.py`), whose `writer` is empty: ranges of numbers by
+writer, as JSON."""
 
 journal_offsets = Table(
     "journal_offsets",
@@ -173,7 +178,14 @@ def _keep_closed_jobs(connection: Connection) -> None:
         table.create(connection)
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_keep_closed_jobs,)
+def _merge_segments(connection: Connection) -> None:
+    """Rows of many segments."""
+    real = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "FLOAT"
+    connection.exec_driver_sql(f"ALTER TABLE jobs ADD COLUMN merged_through {real}")
+    connection.exec_driver_sql("ALTER TABLE segments ADD COLUMN held TEXT")
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_keep_closed_jobs, _merge_segments)
 """Step n brings version n + 1 to n + 2; steps are only ever appended."""
 LATEST = 1 + len(MIGRATIONS)
 

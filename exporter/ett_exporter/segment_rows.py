@@ -11,11 +11,15 @@ from sqlalchemy import ColumnElement, Select, select, tuple_
 
 from ett_core.events import AnyEvent
 from ett_core.lines import decode_lines
+from ett_exporter.errors import StoreError
 from ett_exporter.places import Place, Stored
 from ett_exporter.schema import segments
 from ett_exporter.transactions import Transactions
 
 COMPRESSION_LEVEL = 1
+MERGED_LEVEL = 9
+ZSTD = b"\x28\xb5\x2f\xfd"
+"""How a Zstandard frame begins (RFC 8878); no zlib stream does."""
 READ_ROWS = 200
 
 _log = logging.getLogger("ett_exporter.store")
@@ -33,9 +37,28 @@ def packed(lines: Sequence[bytes]) -> bytes:
     return zlib.compress(b"\n".join(lines), COMPRESSION_LEVEL)
 
 
+def merged(text: bytes) -> bytes:
+    """The lines of many segments as they are kept, joined by newlines."""
+    try:
+        import zstandard  # noqa: PLC0415 - not everywhere where exporters run
+    except ModuleNotFoundError:
+        return zlib.compress(text, zlib.Z_BEST_COMPRESSION)
+    return zstandard.ZstdCompressor(MERGED_LEVEL).compress(text)
+
+
 def unpacked(blob: bytes) -> bytes:
-    """What `packed` was given, joined by newlines."""
-    return zlib.decompress(blob)
+    """What `packed` or `merged` was given, joined by newlines.
+
+    Raises:
+        StoreError: it needs a package that is not here.
+    """
+    if not blob.startswith(ZSTD):
+        return zlib.decompress(blob)
+    try:
+        import zstandard  # noqa: PLC0415 - not everywhere where exporters run
+    except ModuleNotFoundError as error:
+        raise StoreError("this database holds segments that need the package zstandard") from error
+    return zstandard.ZstdDecompressor().decompress(blob)
 
 
 def of_job(job_id: str, attempt: int | None) -> Select[Any]:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 
 import msgspec
@@ -20,6 +21,7 @@ import msgspec
 from ett_core.events import AnyEvent
 from ett_core.refusals import Refused
 from ett_exporter.archive import FileArchive
+from ett_exporter.breath import breathe
 from ett_exporter.changes import ChangeLog
 from ett_exporter.clocks import clock_event, is_noteworthy
 from ett_exporter.closed import LONGEST_WINDOW_S, ClosedJob, is_settled
@@ -301,6 +303,22 @@ class Service:
             return False
         job.closed_through, job.closed_end = through, page.view.account.end
         return True
+
+    def merge_segments(self, now: float, go_on: Callable[[], bool] = lambda: True) -> None:
+        """Put the segments of closed jobs together, a few in each transaction.
+
+        Raises:
+            StoreError: it could not be written; it goes on from there the next time.
+        """
+        for job_id in self.store.mergeable():
+            if not go_on():
+                return
+            with _alone(job_id):
+                with self._lock:
+                    job = self._live(job_id, 0.0)
+                while go_on() and job.while_closed(partial(self.store.merge, job_id, self._delivered)):
+                    breathe()
+                self._close(job, now)
 
     def prune(self, now: float, go_on: Callable[[], bool] = lambda: True) -> None:
         """Delete the segments of closed jobs of which nothing came for the whole retention.

@@ -16,7 +16,7 @@ import msgspec
 from sqlalchemy import BigInteger, ColumnElement, delete, insert, literal_column, select
 
 from ett_core.events import AnyEvent, encode
-from ett_exporter import closed_rows, segment_rows, snapshot_rows
+from ett_exporter import closed_rows, merging, segment_rows, snapshot_rows
 from ett_exporter.arrivals import WRITERS_REMEMBERED, Arrivals
 from ett_exporter.ingest import Line, Segment
 from ett_exporter.live import JobPage
@@ -201,6 +201,21 @@ class Store:
         """Delete some segments of a job that is being pruned; returns their number."""
         with self.transactions.writing() as connection:
             return closed_rows.prune(connection, job_id, most)
+
+    def mergeable(self) -> list[str]:
+        """Closed jobs whose segments are not put together."""
+        with self.transactions.reading() as connection:
+            return list(filter(self.owns, merging.mergeable(connection)))
+
+    def merge(self, job_id: str, through: Place | None = None) -> bool:
+        """Put some segments of a closed job together, those up to a place; whether there may be more.
+
+        Nobody may read or delete segments of the job meanwhile.
+        """
+        with self.transactions.reading() as connection:
+            made = merging.together(connection, job_id, through)
+        with self.transactions.writing() as connection:
+            return merging.replace(connection, job_id, made)
 
     def journal_offset(self, path: str) -> JournalOffset | None:
         """How far the journal at `path` has been read."""

@@ -209,6 +209,12 @@ def database_url(new_database: Callable[[], str]) -> str:
     return new_database()
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.service("postgresql"))])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new database of either kind."""
+    return request.getfixturevalue("database_url") if request.param == "postgresql" else str(tmp_path / "ett")
+
+
 @pytest.fixture
 def story() -> Callable[..., Story]:
     return told

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from opened import DAY_S, NOW, Opened
 from sqlalchemy import text
 
 from ett_core.accounting import JobFold
@@ -19,42 +20,8 @@ from ett_core.events import encode
 from ett_exporter.answers import page_answer
 from ett_exporter.closed import ClosedJob, between, page_of, rows_of
 from ett_exporter.live import LiveJob
-from ett_exporter.service import Service
-from ett_exporter.settings import Limits, Settings
+from ett_exporter.settings import Limits
 from ett_exporter.store import Store
-
-NOW = 1_764_000_200.0
-DAY_S = 86_400.0
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.service("postgresql"))])
-def database(request, tmp_path):
-    return request.getfixturevalue("database_url") if request.param == "postgresql" else str(tmp_path / "ett")
-
-
-class Opened:
-    """A service at some moment; `now` moves on."""
-
-    def __init__(self, store, now=NOW, **settings):
-        self.now = now
-        self.store = store
-        self.service = Service(store, Settings(**settings), clock=lambda: self.now)
-
-    def send(self, story):
-        return [self.service.ingest(body).accepted for body in story.bodies().values()]
-
-    def answer(self, job_id, *times):
-        return msgspec.to_builtins(page_answer(self.service.page(job_id, self.now, *times)))
-
-    def clean(self):
-        self.service.close_jobs(self.now)
-        self.service.prune(self.now)
-
-    def kind(self, job_id):
-        return type(self.service._jobs[job_id])
-
-    def segments(self, job_id):
-        return sum(1 for _ in self.store.events(job_id))
 
 
 def test_rows_give_back_the_page(database, story):
@@ -221,7 +188,7 @@ def test_nothing_is_deleted_without_a_retention(tmp_path, story):
         opened.send(story("a"))
         opened.now = NOW + 1000 * DAY_S
         opened.clean()
-        assert opened.segments("a") == len(story("a").bodies())
+        assert sum(map(len, store.events("a"))) == len(story("a").events)
 
 
 def test_pruning_that_was_cut_short_goes_on(tmp_path, story):

@@ -1,0 +1,49 @@
+"""A service over a store whose clock stands where a test sets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ett_exporter.answers import page_answer
+from ett_exporter.service import Service
+from ett_exporter.settings import Settings
+from ett_exporter.store import Store
+
+NOW = 1_764_000_200.0
+DAY_S = 86_400.0
+
+
+class Opened:
+    """A service at some moment; `now` moves on."""
+
+    def __init__(self, store: Store, now: float = NOW, **settings: Any) -> None:
+        self.now = now
+        self.store = store
+        self.service = Service(store, Settings(**settings), clock=lambda: self.now)
+
+    def send(self, story: Any) -> list[int]:
+        """How many lines of each writer of a story were taken."""
+        return [self.service.ingest(body).accepted for body in story.bodies().values()]
+
+    def answer(self, job_id: str, *times: float | None) -> Any:
+        """What the query API says of a job."""
+        page = self.service.page(job_id, self.now, *times)
+        assert page is not None
+        return msgspec.to_builtins(page_answer(page))
+
+    def clean(self, go_on: Callable[[], bool] = lambda: True) -> None:
+        """What the keeper does once a minute."""
+        self.service.close_jobs(self.now)
+        self.service.prune(self.now)
+        self.service.merge_segments(self.now, go_on)
+
+    def kind(self, job_id: str) -> type:
+        """What a job is in memory."""
+        return type(self.service._jobs[job_id])
+
+    def segments(self, job_id: str) -> int:
+        """How many rows hold the events of a job."""
+        return sum(1 for _ in self.store.events(job_id))
