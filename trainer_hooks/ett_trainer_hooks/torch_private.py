@@ -1,14 +1,15 @@
 """Every read of what torch does not promise to keep: one adapter, torch 2.6 and newer.
 
 `SEAMS` names all of it. A torch without one of them costs the figure that it says, never the
-training. Nothing here imports torch: the modules are taken from those that the program has
-loaded. Reads are safe from any thread; totals are of the process.
+training. Only `load` imports: all else takes the modules from those that the program has loaded.
+Reads are safe from any thread; totals are of the process.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -60,6 +61,12 @@ SEAMS: Mapping[str, Seam] = {
     ),
     "artifact_reader": Seam("torch.compiler._cache", "_deserialize_single_cache", "the same"),
     "artifact_writer": Seam("torch.compiler._cache", "_serialize_single_cache", "the same"),
+    "kernel_builder": Seam(
+        "torch._inductor.codecache",
+        "CppPythonBindingsCodeCache.load_pybinding",
+        "the native compiler made ready before the first compilation",
+    ),
+    "any_size": Seam("torch._dynamo", "maybe_mark_dynamic", "made-up batches whose sizes may change"),
     "iterators": Seam("torch.utils.data.dataloader", "_BaseDataLoaderIter", "waits for data"),
 }
 
@@ -131,6 +138,27 @@ def part(name: str, modules: Modules = sys.modules) -> Any:  # noqa: ANN401 - of
     for attribute in seam.path.split("."):
         found = getattr(found, attribute, None)
     return found
+
+
+def load(name: str) -> Any:  # noqa: ANN401 - of torch
+    """What torch has at a seam, whose module is imported for it; None where this torch lacks it."""
+    try:
+        import_module(SEAMS[name].module)
+    except ImportError:
+        return None
+    return part(name)
+
+
+def put(name: str, value: object, modules: Modules = sys.modules) -> bool:
+    """Set what torch keeps at a seam, for the calling thread; False where this torch lacks it."""
+    *way, last = SEAMS[name].path.split(".")
+    holder: Any = modules.get(SEAMS[name].module)
+    for attribute in way:
+        holder = getattr(holder, attribute, None)
+    if not hasattr(holder, last):
+        return False
+    setattr(holder, last, value)
+    return True
 
 
 def field(thing: object, name: str, default: Any = None) -> Any:  # noqa: ANN401 - of torch
@@ -293,17 +321,7 @@ def use_native_settings(
     Returns the seams of those that it has read, and that hold now.
     """
     wanted = {"precompile_headers": precompile_headers, "instructions_ok": instructions_ok}
-    held = []
-    for name, value in wanted.items():
-        seam = SEAMS[name]
-        *path, last = seam.path.split(".")
-        holder: Any = modules.get(seam.module)
-        for attribute in path:
-            holder = getattr(holder, attribute, None)
-        if hasattr(holder, last):
-            setattr(holder, last, value)
-            held.append(name)
-    return held
+    return [name for name, value in wanted.items() if put(name, value, modules)]
 
 
 def merged_artifacts(data: bytes, modules: Modules = sys.modules) -> bytes:

@@ -1,4 +1,4 @@
-"""The reference trainer for real: two ranks under torchrun, without compilation to be quick."""
+"""The reference trainer for real: two ranks under torchrun; the compiler makes no code, to be quick."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def torchrec_is_here():
 def train(folder, steps, pipeline="none", parts="", cache="", **environment):
     """Losses by step, as rank 0 prints them."""
     ranks = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
-    size = ["--batch-size", "128", "--rows", "1000", "--agree-every", "5", "--no-compile"]
+    size = ["--batch-size", "128", "--rows", "1000", "--agree-every", "5", "--backend", "aot_eager"]
     words = ["-m", "ett_trainer_hooks.reference", "--steps", str(steps), *size]
     words += ["--checkpoint-dir", str(folder / "checkpoints"), "--pipeline", pipeline, "--parts", parts]
     words += ["--cache", cache]
@@ -57,7 +57,7 @@ def test_the_journal_tells_phases_steps_and_durable_checkpoints(tmp_path):
         tmp_path,
         10,
         pipeline="sparse_dist",
-        parts="stages",
+        parts="stages,fast_batch",
         ETT_JOB_ID="reference",
         ETT_JOURNAL_DIR=str(tmp_path / "journal"),
     )
@@ -70,6 +70,8 @@ def test_the_journal_tells_phases_steps_and_durable_checkpoints(tmp_path):
     for rank in (0, 1):
         steps = [e["steps"] for e in events if e["kind"] == "progress" and e["rank"] == rank]
         assert sum(steps) == 10
+    became = [e["why"] for e in events if e["kind"] == "decision" and e["what"] == "fast batch"]
+    assert became == ["used: the first step compiled nothing"] * 2
     paths = [e["why"] for e in events if e["kind"] == "decision" and e["what"] == "start stages"]
     assert [path.startswith("critical path: imports, ") for path in paths] == [True, True]
     durable = [(e["rank"], e["step"]) for e in events if e["kind"] == "checkpoint_durable"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 PARTS: dict[str, str] = {
     "stages": "stages of the start that do not need each other run side by side",
+    "toolchain": "the native compiler is made ready while the model is built",
+    "fast_batch": "a made-up batch has the model compiled while the data warm up",
     "stored_plan": "the sharding plan of an earlier start is used again where nothing has changed",
     "local_metadata": "metadata of sharded tables is built from the plan, without a gather a table",
     "bundle": "compiled code of an earlier start, complete and checked, is loaded instead of compiled",

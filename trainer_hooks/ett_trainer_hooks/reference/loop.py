@@ -10,7 +10,7 @@ from each one's clock: rank 0 says so when the ranks agree on the loss. What the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -20,7 +20,6 @@ from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
 from ett_trainer_hooks.reference import model
 from ett_trainer_hooks.reference.checkpoints import CheckpointStore
-from ett_trainer_hooks.reference.prefetch import Prefetcher
 from ett_trainer_hooks.reference.settings import Settings
 
 
@@ -42,7 +41,7 @@ class Loop:
         self._clock = clock
         self._saved_at: float | None = None
 
-    def run(self, batches: Prefetcher[Any], done: int, *, first_steps_done: Callable[[], None]) -> None:
+    def run(self, batches: Iterable[Any], done: int, *, first_steps_done: Callable[[], None]) -> None:
         """Train from step `done` to the last; the last step is always saved.
 
         `first_steps_done` is called once, after the first agreement.
@@ -59,7 +58,7 @@ class Loop:
                 if due or last:
                     self._save(step)
 
-    def _losses(self, batches: Prefetcher[Any]) -> Iterator[torch.Tensor]:
+    def _losses(self, batches: Iterable[Any]) -> Iterator[torch.Tensor]:
         """Train on the batches, step by step."""
         samples = self._settings.batch_size
         if self._settings.pipeline == "none":

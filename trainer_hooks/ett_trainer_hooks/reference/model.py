@@ -8,6 +8,7 @@ dense ones by an optimiser; `CombinedOptimizer` holds the state of both for chec
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizerWrapper
 from torchrec.optim.optimizers import in_backward_optimizer_filter
 from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 
+from ett_trainer_hooks.pipeline.batch_spec import Dense, Jagged, Spec
 from ett_trainer_hooks.reference.criteo import DENSE_FEATURES, SPARSE_FEATURES, Samples
 from ett_trainer_hooks.reference.settings import Settings
 
@@ -83,14 +85,47 @@ def build(settings: Settings, device: torch.device) -> torch.nn.Module:
     return DLRMTrain(dlrm)
 
 
-def compile_dense_parts(model: torch.nn.Module) -> None:
+def compile_dense_parts(model: torch.nn.Module, backend: str) -> None:
     """Mark the three dense parts for torch.compile; they compile in the first step.
 
     Compiled one by one they give three graphs without a break; the sharded model as a whole
     gives many.
     """
-    for part in (model.model.dense_arch, model.model.inter_arch, model.model.over_arch):
-        part.compile()
+    for part in dense_parts(model).values():
+        part.compile(backend=backend)
+
+
+def dense_parts(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
+    """The parts of the DLRM without tables, by name."""
+    return {name: getattr(model.model, name) for name in ("dense_arch", "inter_arch", "over_arch")}
+
+
+def batch_spec(settings: Settings) -> Spec:
+    """What every batch looks like."""
+    samples = settings.batch_size
+    return {
+        "dense_features": Dense((samples, DENSE_FEATURES)),
+        "sparse_features": Jagged(SPARSE_FEATURES, samples),
+        "labels": Dense((samples,)),
+    }
+
+
+def dense_forward(settings: Settings) -> Callable[[Mapping[str, Any], Mapping[str, Any]], torch.Tensor]:
+    """A function from dense parts and the fields of a batch to a loss, as DLRMTrain computes it.
+
+    What the tables would give is zeros.
+    """
+
+    def forward(parts: Mapping[str, Any], batch: Mapping[str, Any]) -> torch.Tensor:
+        pooled = torch.zeros(
+            settings.batch_size, len(SPARSE_FEATURES), settings.embedding_dim, requires_grad=True
+        ).clone()
+        dense = parts["dense_arch"](batch["dense_features"])
+        both = parts["inter_arch"](dense_features=dense, sparse_features=pooled)
+        logits = parts["over_arch"](both).squeeze(-1)
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits, batch["labels"])
+
+    return forward
 
 
 def planner(device: torch.device) -> EmbeddingShardingPlanner:

@@ -45,6 +45,8 @@ class Settings:
     """Steps between two moments at which the ranks agree on the loss and on a checkpoint."""
     compile: bool = True
     """Whether torch.compile takes the dense parts."""
+    backend: str = "inductor"
+    """What torch.compile makes code with; `aot_eager` makes none and is there at once."""
     pipeline: str = "none"
     """The train pipeline: none (a plain loop), base or sparse_dist."""
     parts: str = ""

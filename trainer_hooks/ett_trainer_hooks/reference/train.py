@@ -17,7 +17,9 @@ from types import ModuleType
 from typing import Any
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline import toolchain
 from ett_trainer_hooks.pipeline.collectives import CollectiveCount
+from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
 from ett_trainer_hooks.reference import criteo
 from ett_trainer_hooks.reference.compiled import Compiled
@@ -31,8 +33,12 @@ def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] 
         begun = run(start.stages(), recorder, side_by_side=settings.uses("stages"))
         start.collectives.tell(recorder)
         work = begun["imports"]
+        if begun.get("toolchain") is False:
+            toolchain.distrust_processor()
+        fast = begun.get("fast_batch")
+        batches = fast.checked(begun["data"]) if fast else begun["data"]
         loop = work.Loop(settings, recorder, begun["learner"], start.store(work), clock)
-        loop.run(begun["data"], begun["position"], first_steps_done=start.compiled.first_steps_done)
+        loop.run(batches, begun["position"], first_steps_done=start.compiled.first_steps_done)
         work.part()
         start.compiled.close()
 
@@ -54,22 +60,34 @@ class Start:
 
     def stages(self) -> list[Stage]:
         """The stages in the order in which a plain trainer runs them."""
+        loading = self.compiled.stages()
+        loaded = tuple(stage.name for stage in loading[-1:])
         return [
             Stage("imports", self.imports, main=True),
-            *self.compiled.stages(),
+            *loading,
             Stage("device", self.device, ("imports",), "device_init", main=True),
             Stage("ranks", self.ranks, ("imports", "device"), "process_group", main=True),
+            *self._compiling("toolchain", self.toolchain, ("imports",)),
             Stage("source", self.source, (), "preproc_creation"),
             Stage("position", self.position, ("imports", "ranks"), "checkpoint_load", main=True),
             Stage("model", self.model, ("imports", "device"), "model_init"),
             Stage("plan", self.plan, ("imports", "device", "model", "ranks"), "sharding_plan", main=True),
             Stage("shards", self.shards, ("imports", "device", "model", "plan"), "model_init", main=True),
             Stage("learner", self.learner, ("imports", "shards", "position"), "checkpoint_load", main=True),
+            *self._compiling("fast_batch", self.fast_batch, ("imports", "model", "shards", *loaded)),
             Stage("data", self.data, ("imports", "source", "position"), "data_warmup"),
         ]
 
+    def _compiling(self, part: str, work: Callable[..., Any], needs: tuple[str, ...]) -> list[Stage]:
+        """The stage of a part that has to do with compiling, where it is used."""
+        if not (self._settings.compile and self._settings.uses(part)):
+            return []
+        return [Stage(part, work, needs, "compile")]
+
     def imports(self, _: Here) -> ModuleType:
         """Torch, TorchRec and what uses them."""
+        if self._settings.compile and self._settings.uses("toolchain"):
+            toolchain.trust_processor()
         from ett_trainer_hooks.reference import work  # noqa: PLC0415 - takes seconds
 
         return work
@@ -82,6 +100,10 @@ class Start:
         """The process group of all ranks."""
         self.collectives.start()
         work.join_ranks(self._leaving)
+
+    def toolchain(self, _: Here, __: ModuleType) -> bool:
+        """The native compiler made ready; False where it is not what the processor needs."""
+        return toolchain.prepare(self._recorder)
 
     def source(self, here: Here) -> Callable[[int], criteo.Samples]:
         """A function from step to the samples of this rank, which a cancelled start does not wait for."""
@@ -119,6 +141,18 @@ class Start:
         work.restore(learner, self.store(work), step)
         here.span.resumed_step = step
         return learner
+
+    def fast_batch(self, _: Here, work: ModuleType, model: Any, *__: object) -> FastBatch:  # noqa: ANN401
+        """The dense parts compiled with a made-up batch, once all that draws random numbers is done."""
+        settings, model_of = self._settings, work.model
+        fast = FastBatch(
+            model_of.batch_spec(settings),
+            model_of.dense_forward(settings),
+            self._recorder,
+            {"backend": settings.backend},
+        )
+        fast.rehearse(model_of.dense_parts(model))
+        return fast
 
     def data(
         self, _: Here, work: ModuleType, samples: Callable[[int], criteo.Samples], first: int

@@ -54,7 +54,7 @@ def build(settings: Settings, on: torch.device) -> torch.nn.Module:
     """The model, its dense parts marked for compilation, which comes with the first step."""
     dlrm = model.build(settings, on)
     if settings.compile:
-        model.compile_dense_parts(dlrm)
+        model.compile_dense_parts(dlrm, settings.backend)
     return dlrm
 
 
