@@ -7,7 +7,8 @@ process. Any thread may call.
 from __future__ import annotations
 
 from array import array
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 
 class Archive(Protocol):
@@ -16,8 +17,8 @@ class Archive(Protocol):
     def put(self, data: bytes) -> object:
         """Keep bytes; gives the handle to get them back."""
 
-    def get(self, handle: object) -> bytes:
-        """The bytes under a handle."""
+    def get(self, handle: object, begin: int = 0, end: int | None = None) -> bytes:
+        """The bytes under a handle, or a part of them."""
 
     def drop(self, handle: object) -> None:
         """Forget the bytes under a handle."""
@@ -30,10 +31,10 @@ class InMemory:
         """Keep bytes."""
         return data
 
-    def get(self, handle: object) -> bytes:
-        """The bytes under a handle."""
+    def get(self, handle: object, begin: int = 0, end: int | None = None) -> bytes:
+        """The bytes under a handle, or a part of them."""
         assert isinstance(handle, bytes)  # noqa: S101 - `put` gave it
-        return handle
+        return handle[begin:end]
 
     def drop(self, handle: object) -> None:
         """Nothing to do: they go with the handle."""
@@ -45,8 +46,9 @@ IN_MEMORY = InMemory()
 class Parcel:
     """Bytes in an archive, for as long as somebody holds the parcel.
 
-    >>> Parcel(IN_MEMORY, b"data").read()
-    b'data'
+    >>> parcel = Parcel(IN_MEMORY, b"data")
+    >>> parcel.read(), parcel.read(1, 3)
+    (b'data', b'at')
     """
 
     __slots__ = ("_archive", "_handle")
@@ -55,13 +57,24 @@ class Parcel:
         self._archive = archive
         self._handle = archive.put(data)
 
-    def read(self) -> bytes:
-        """The bytes."""
-        return self._archive.get(self._handle)
+    def read(self, begin: int = 0, end: int | None = None) -> bytes:
+        """The bytes, or a part of them."""
+        return self._archive.get(self._handle, begin, end)
 
     def __del__(self) -> None:
         """Let go of the bytes."""
         self._archive.drop(self._handle)
+
+
+class Parts(NamedTuple):
+    """Several pieces of data in one parcel, one after the other."""
+
+    parcel: Parcel
+    ends: Sequence[int]
+
+    def part(self, place: int) -> bytes:
+        """One of them."""
+        return self.parcel.read(self.ends[place - 1] if place else 0, self.ends[place])
 
 
 class Parcels:
@@ -71,46 +84,63 @@ class Parcels:
     >>> numbers = [parcels.put(b"first"), parcels.put(b"second")]
     >>> [parcels.get(number) for number in numbers]
     [b'first', b'second']
+
+    The first of them may be parts of one parcel:
+
+    >>> parcels = Parcels(IN_MEMORY, Parts(Parcel(IN_MEMORY, b"onetwo"), [3, 6]))
+    >>> number = parcels.put(b"three")
+    >>> parcels.get(1), parcels.get(number)
+    (b'two', b'three')
     """
 
-    __slots__ = ("__weakref__", "_archive", "_free", "_handles", "_others")
+    __slots__ = ("__weakref__", "_free", "_handles", "_others", "archive", "parts")
 
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, archive: Archive, parts: Parts | None = None) -> None:
+        self.parts = parts
+        self.archive = archive
         self._handles = array("q")
         """Handles that are integers, as those of a file are: eight bytes each."""
         self._others: list[object] = []
         self._free: list[int] = []
         """Numbers that may be given again."""
 
+    @property
+    def _first(self) -> int:
+        """The first number that is of no part."""
+        return 0 if self.parts is None else len(self.parts.ends)
+
     def put(self, data: bytes) -> int:
         """Keep bytes; gives their number."""
-        handle = self._archive.put(data)
+        handle = self.archive.put(data)
         if not isinstance(handle, int):
             self._others.append(handle)
             return -len(self._others)
         if self._free:
             number = self._free.pop()
-            self._handles[number] = handle
+            self._handles[number - self._first] = handle
             return number
         self._handles.append(handle)
-        return len(self._handles) - 1
+        return self._first + len(self._handles) - 1
 
     def get(self, number: int) -> bytes:
         """The bytes under a number."""
-        return self._archive.get(self._handles[number] if number >= 0 else self._others[-number - 1])
+        if number < 0:
+            return self.archive.get(self._others[-number - 1])
+        if self.parts is not None and number < self._first:
+            return self.parts.part(number)
+        return self.archive.get(self._handles[number - self._first])
 
     def drop(self, number: int) -> None:
-        """Let go of the bytes under a number, which may be given again."""
-        if number >= 0:
-            self._archive.drop(self._handles[number])
-            self._free.append(number)
-        else:
+        """Let go of the bytes under a number, which may be given again; a part goes with all others."""
+        if number < 0:
             self._others[-number - 1] = None
+        elif number >= self._first:
+            self.archive.drop(self._handles[number - self._first])
+            self._free.append(number)
 
     def __del__(self) -> None:
         """Let go of the bytes."""
         free = frozenset(self._free)
-        held = (handle for number, handle in enumerate(self._handles) if number not in free)
+        held = (handle for place, handle in enumerate(self._handles) if place + self._first not in free)
         for handle in (*held, *(each for each in self._others if each is not None)):
-            self._archive.drop(handle)
+            self.archive.drop(handle)

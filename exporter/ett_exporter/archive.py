@@ -48,12 +48,12 @@ class FileArchive:
         self.drop(_handle(begin, len(data)))
         return data
 
-    def get(self, handle: object) -> bytes:
-        """The bytes under a handle."""
+    def get(self, handle: object, begin: int = 0, end: int | None = None) -> bytes:
+        """The bytes under a handle, or a part of them."""
         if isinstance(handle, bytes):
-            return handle
-        begin, length = self._place(handle)
-        return os.pread(self._file, length, begin * PAGE)
+            return handle[begin:end]
+        page, length = self._place(handle)
+        return os.pread(self._file, (length if end is None else end) - begin, page * PAGE + begin)
 
     def drop(self, handle: object) -> None:
         """Let others use the pages under a handle."""

@@ -36,8 +36,8 @@ class Dropping:
         self.held[self.puts] = data
         return self.puts
 
-    def get(self, handle):
-        return self.held[handle]
+    def get(self, handle, begin=0, end=None):
+        return self.held[handle][begin:end]
 
     def drop(self, handle):
         del self.held[handle]

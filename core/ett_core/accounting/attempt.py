@@ -100,6 +100,10 @@ class AttemptState(NamedTuple):
     values: AttemptValues
     rest: bytes | AttemptRest
     """What is rarely needed; packed where the attempt is at rest."""
+    blocks: bytes
+    """The closed blocks of its loop."""
+    begun: Begun | None
+    """Where it is at rest."""
 
 
 class AttemptRest(NamedTuple):
@@ -155,6 +159,7 @@ class Attempt:
         *_VALUES,
         "_archive",
         "_begun",
+        "_blocks",
         "_held_back",
         "_is_away",
         "_marked",
@@ -181,6 +186,8 @@ class Attempt:
         self._archive = archive
         self._parcel: Parcel | None = None
         """What was put away, as of a version."""
+        self._blocks: Parcel | None = None
+        """The closed blocks of the loop at that time."""
         self._parcel_of = -1
         self._is_away = False
         self._begun: tuple[int, Begun] | None = None
@@ -487,8 +494,7 @@ class Attempt:
     def restore(self, mark: AttemptMark) -> None:
         """Forget every event consumed after `mark`."""
         self.version += 1
-        for name, value in zip(self._VALUES, mark.values, strict=True):
-            setattr(self, name, value)
+        self._set_values(mark.values)
         self._held_back = list(mark.held_back)
         self.resumed = mark.resumed
         self.durable.cut(mark.durable)
@@ -506,24 +512,45 @@ class Attempt:
 
     def state(self) -> AttemptState:
         """The attempt as a value."""
-        return AttemptState(
-            self._values(), self._parcel.read() if self._is_away and self._parcel else self._state_of_rest()
-        )
+        if self._is_away and self._parcel is not None:
+            blocks = b"" if self._blocks is None else self._blocks.read()
+            return AttemptState(self._values(), self._parcel.read(), blocks, self.begun())
+        blocks = b"" if self.loop is None else self.loop.packed()
+        return AttemptState(self._values(), self._state_of_rest(), blocks, None)
 
     @classmethod
     def of_state(
         cls, number: int, settings: Settings, state: AttemptState, archive: Archive = IN_MEMORY
     ) -> Attempt:
         """The attempt that gave `state`."""
+        blocks = Parcel(archive, state.blocks) if state.blocks else None
+        if not isinstance(state.rest, AttemptRest):
+            return cls.at_rest(number, settings, state, (Parcel(archive, state.rest), blocks), archive)
         attempt = cls(number, settings, archive)
-        for name, value in zip(cls._VALUES, state.values, strict=True):
-            setattr(attempt, name, value)
-        if isinstance(state.rest, AttemptRest):
-            attempt._take_rest(state.rest)
-        else:
-            attempt._put_away(state.rest)
-            attempt._leave()
+        attempt._set_values(state.values)
+        attempt._take_rest(state.rest, blocks)
         return attempt
+
+    @classmethod
+    def at_rest(
+        cls,
+        number: int,
+        settings: Settings,
+        state: AttemptState,
+        parcels: tuple[Parcel, Parcel | None],
+        archive: Archive,
+    ) -> Attempt:
+        """The attempt at rest that gave `state`, bare or not, and has put `parcels` away."""
+        attempt = cls(number, settings, archive)
+        attempt._set_values(state.values)
+        attempt._put_away(*parcels)
+        attempt._begun = None if state.begun is None else (attempt.version, state.begun)
+        attempt._leave()
+        return attempt
+
+    def _set_values(self, values: AttemptValues) -> None:
+        for name, value in zip(self._VALUES, values, strict=True):
+            setattr(self, name, value)
 
     # -- at rest -----------------------------------------------------------------------------
 
@@ -533,16 +560,28 @@ class Attempt:
             return
         if self._parcel is None or self._parcel_of != self.version:
             self.begun()
-            self._put_away(zlib.compress(_encoder.encode(self._state_of_rest()), COMPRESSION_LEVEL))
+            blocks = None if self.loop is None else self.loop.put_together()
+            rest = zlib.compress(_encoder.encode(self._state_of_rest()), COMPRESSION_LEVEL)
+            self._put_away(Parcel(self._archive, rest), blocks)
         self._leave()
+
+    @property
+    def parcels(self) -> tuple[Parcel, Parcel | None]:
+        """What was put away: what is rarely needed, and the closed blocks of the loop."""
+        assert self._parcel is not None  # noqa: S101 - asked of attempts at rest
+        return self._parcel, self._blocks
+
+    def bare_state(self) -> AttemptState:
+        """The attempt at rest as a value without what was put away."""
+        return AttemptState(self._values(), b"", b"", self.begun())
 
     def rest_again(self) -> None:
         """Let go of what was brought back, where nothing has changed since it was put away."""
         if not self._is_away and self._parcel_of == self.version:
             self._leave()
 
-    def _put_away(self, packed: bytes) -> None:
-        self._parcel, self._parcel_of = Parcel(self._archive, packed), self.version
+    def _put_away(self, rest: Parcel, blocks: Parcel | None) -> None:
+        self._parcel, self._blocks, self._parcel_of = rest, blocks, self.version
 
     def _leave(self) -> None:
         self._is_away = True
@@ -556,7 +595,7 @@ class Attempt:
         if name not in self._REST or self._parcel is None:
             raise AttributeError(name)
         self._is_away = False
-        self._take_rest(_decoder.decode(zlib.decompress(self._parcel.read())))
+        self._take_rest(_decoder.decode(zlib.decompress(self._parcel.read())), self._blocks)
         return getattr(self, name)
 
     def _state_of_rest(self) -> AttemptRest:
@@ -568,10 +607,11 @@ class Attempt:
             {number: rank.state() for number, rank in self.ranks.items()},
         )
 
-    def _take_rest(self, rest: AttemptRest) -> None:
+    def _take_rest(self, rest: AttemptRest, blocks: Parcel | None) -> None:
         self._held_back = list(rest.held_back)
         self.resumed, self.durable = dict(rest.resumed), Durables(rest.durable)
-        self.loop = None if rest.loop is None else Loop.of_state(self._settings, rest.loop, self._archive)
+        loop = rest.loop
+        self.loop = None if loop is None else Loop.of_state(self._settings, loop, blocks, self._archive)
         self.ranks = {number: Rank.of_state(rank) for number, rank in rest.ranks.items()}
 
 

@@ -11,7 +11,7 @@ import threading
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import ge, sub
 from typing import NamedTuple
 from weakref import ref
@@ -19,7 +19,7 @@ from weakref import ref
 import msgspec
 
 from ett_core.accounting.rows import Piece, Row, fill
-from ett_core.archive import Archive, Parcels
+from ett_core.archive import Archive, Parcel, Parcels, Parts
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
 BLOCK = 256
@@ -189,7 +189,8 @@ class BlocksState(NamedTuple):
     ends: list[int]
     sums: list[int]
     phase_ns: dict[str, list[int]]
-    packed: list[bytes]
+    lengths: list[int]
+    """Bytes of each block in what `packed` gives."""
 
 
 class Blocks:
@@ -301,19 +302,47 @@ class Blocks:
         return block * BLOCK + search(self.columns(block).ends, at_ns)
 
     def state(self) -> BlocksState:
-        """The blocks as a value."""
-        packed = [self._parcels.get(number) for number in self._numbers]
+        """The blocks as a value, beside what `packed` gives."""
+        parts = self._parts()
+        lengths = (
+            [len(self._parcels.get(number)) for number in self._numbers]
+            if parts is None
+            else [end - begin for begin, end in pairwise([0, *parts.ends])]
+        )
         phase_ns = {component: list(column) for component, column in self._phase_ns.items()}
-        return BlocksState(self.begin_ns, list(self.ends), list(self._sums), phase_ns, packed)
+        return BlocksState(self.begin_ns, list(self.ends), list(self._sums), phase_ns, lengths)
+
+    def packed(self) -> bytes:
+        """All blocks, packed, one after the other."""
+        parts = self._parts()
+        if parts is None:
+            return b"".join(map(self._parcels.get, self._numbers))
+        return parts.parcel.read()
+
+    def put_together(self) -> Parcel | None:
+        """Lay all blocks into one parcel, which is given back; None without any."""
+        if not self._numbers:
+            return None
+        parts = self._parts()
+        if parts is None:
+            ends = array("q", accumulate(self.state().lengths))
+            parts = Parts(Parcel(self._parcels.archive, self.packed()), ends)
+            self._parcels, self._numbers = Parcels(self._parcels.archive, parts), array("q", range(len(ends)))
+        return parts.parcel
+
+    def _parts(self) -> Parts | None:
+        """Where these blocks, all of them and no others, are parts of one parcel."""
+        parts = self._parcels.parts
+        return parts if parts and self._numbers == array("q", range(len(parts.ends))) else None
 
     @classmethod
-    def of_state(cls, archive: Archive, state: BlocksState) -> Blocks:
-        """The blocks that gave `state`."""
+    def of_state(cls, archive: Archive, state: BlocksState, parcel: Parcel | None) -> Blocks:
+        """The blocks that gave `state`; `parcel` holds what they gave as `packed`."""
         ends, sums = array("q", state.ends), array("q", state.sums)
-        parcels = Parcels(archive)
-        numbers = array("q", map(parcels.put, state.packed))
+        parts = None if parcel is None else Parts(parcel, array("q", accumulate(state.lengths)))
         phase_ns = {sys.intern(name): array("q", column) for name, column in state.phase_ns.items()}
-        return cls._of(state.begin_ns, parcels, ends, sums, phase_ns, numbers)
+        numbers = array("q", range(len(state.lengths)))
+        return cls._of(state.begin_ns, Parcels(archive, parts), ends, sums, phase_ns, numbers)
 
 
 def first_lost_from(step: int, steps: int) -> int:

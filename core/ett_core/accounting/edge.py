@@ -8,64 +8,83 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ett_core.accounting.account import NS, Stretch
-from ett_core.accounting.partition import Partition, Totals
+from ett_core.accounting.gaps import cut
+from ett_core.accounting.partition import Partition, Totals, add_up, merge
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
-HELD_NS = 300 * NS
+HELD_NS = 120 * NS
 SHARED = (DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING)
 """Components that share a stretch, in their order in it."""
 
 
-class Edge:
-    """The stretches of a partition from a moment on, for some minutes, and the sum of those after them."""
+class Slot(NamedTuple):
+    """An attempt with the gap after it."""
 
-    __slots__ = ("_ends", "_rest", "_shares", "_start_ns", "partition")
+    partition: Partition
+    gap: Sequence[Stretch]
 
-    def __init__(self, partition: Partition, begin_ns: int) -> None:
-        """Hold what `window` needs from `begin_ns` on, which lies in the span of the partition."""
-        self.partition = partition
-        self._start_ns = begin_ns
-        self._ends = array("q")
-        self._shares: dict[str, array[int]] = {}
-        for stretch in partition.uncut(begin_ns):
-            if stretch.end_ns > begin_ns:
-                self._hold(stretch)
-                if stretch.end_ns >= begin_ns + HELD_NS:
-                    break
-        in_order = [*SHARED, *(component for component in self._shares if component not in SHARED)]
-        self._shares = {name: self._shares[name] for name in in_order if name in self._shares}
-        self._rest: Totals = partition.window(self._ends[-1], partition.span.end_ns)
+    @property
+    def end_ns(self) -> int:
+        """Where the next attempt starts."""
+        return self.gap[-1].end_ns if self.gap else self.partition.span.end_ns
 
-    def _hold(self, stretch: Stretch) -> None:
-        if not self._ends:
-            self._start_ns = stretch.start_ns
-        rows = len(self._ends)
-        self._ends.append(stretch.end_ns)
-        for component, amount in stretch.shares:
-            column = self._shares.setdefault(component, array("q"))
-            column.extend([0] * (rows - len(column)))
-            column.append(amount)
-
-    def holds(self, partition: Partition, begin_ns: int) -> bool:
-        """Whether it knows where a window that begins then cuts this partition."""
-        return self._start_ns <= begin_ns < self._ends[-1] and partition is self.partition
+    def uncut(self, low: int) -> Iterator[Stretch]:
+        """Its stretches in time order; those that end by a moment may be left out."""
+        if low < self.partition.span.end_ns:
+            yield from self.partition.uncut(low)
+        yield from self.gap
 
     def window(self, begin_ns: int) -> Totals:
-        """Nanoseconds by component from a moment that it holds to the end of the partition."""
-        place = bisect_right(self._ends, begin_ns)
-        start_ns = self._ends[place - 1] if place else self._start_ns
-        shares = tuple(
-            (component, column[place])
-            for component, column in self._shares.items()
-            if place < len(column) and column[place]
-        )
+        """Nanoseconds by component from a moment to its end."""
+        totals = add_up(cut(self.gap, begin_ns, self.end_ns))
+        if begin_ns < self.partition.span.end_ns:
+            merge(totals, self.partition.window(begin_ns, self.partition.span.end_ns))
+        return totals
+
+
+class Edge:
+    """The stretches of a slot from a moment on, for some minutes, and the sum of those after them."""
+
+    __slots__ = ("_names", "_rest", "_start_ns", "_table")
+
+    def __init__(self, slot: Slot, begin_ns: int) -> None:
+        """Hold what `window` needs from `begin_ns` on, which lies in the slot."""
+        held: list[Stretch] = []
+        for stretch in slot.uncut(begin_ns):
+            if stretch.end_ns > begin_ns:
+                held.append(stretch)
+                if stretch.end_ns >= begin_ns + HELD_NS:
+                    break
+        told = dict.fromkeys(component for stretch in held for component, _ in stretch.shares)
+        self._start_ns = held[0].start_ns
+        self._names = (*(name for name in SHARED if name in told), *(n for n in told if n not in SHARED))
+        self._table = array("q")
+        """Of each stretch its end, and nanoseconds by component."""
+        for stretch in held:
+            shares = dict(stretch.shares)
+            self._table.extend((stretch.end_ns, *(shares.get(name, 0) for name in self._names)))
+        self._rest = tuple(slot.window(held[-1].end_ns).items())
+
+    def holds(self, begin_ns: int) -> bool:
+        """Whether it knows where a window that begins then cuts the slot."""
+        return self._start_ns <= begin_ns < self._table[-len(self._names) - 1]
+
+    def window(self, begin_ns: int) -> Totals:
+        """Nanoseconds by component from a moment that it holds to the end of the slot."""
+        width = len(self._names) + 1
+        ends = self._table[::width]
+        place = bisect_right(ends, begin_ns)
+        start_ns = ends[place - 1] if place else self._start_ns
+        row = self._table[place * width + 1 : (place + 1) * width]
+        shares = tuple((name, amount) for name, amount in zip(self._names, row, strict=True) if amount)
         totals = dict(self._rest)
-        cut = Stretch(start_ns, self._ends[place], 0, shares).cut(begin_ns, self._ends[place])
-        for component, amount in cut.shares:
+        for component, amount in Stretch(start_ns, ends[place], 0, shares).cut(begin_ns, ends[place]).shares:
             totals[component] = totals.get(component, 0) + amount
-        for component, column in self._shares.items():
-            if later := sum(column[place + 1 :]):
+        for column, component in enumerate(self._names, 1):
+            if later := sum(self._table[(place + 1) * width + column :: width]):
                 totals[component] = totals.get(component, 0) + later
         return totals

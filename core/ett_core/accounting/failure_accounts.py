@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ett_core.accounting.account import FailureAccount, seconds
 from ett_core.accounting.fallback import Fallback
@@ -31,16 +31,10 @@ def newly_lost_ns(lost_ns: Lost, limits: list[int | None], step: int | None) -> 
     return lost
 
 
-def _ttr_s(spans: Sequence[Span], index: int) -> float | None:
-    for span in spans[index + 1 :]:
-        if span.loop_ns is not None:
-            return seconds(span.loop_ns - spans[index].end_ns)
-    return None
-
-
-def failure_account(spans: Sequence[Span], place: int, fallback: Fallback, unsaved_ns: int) -> FailureAccount:
-    """The account of the failure of the attempt at a place."""
-    span = spans[place]
+def failure_account(
+    span: Span, next_loop_ns: int | None, fallback: Fallback, unsaved_ns: int
+) -> FailureAccount:
+    """The account of the failure of an attempt, after which a loop began at `next_loop_ns`."""
     event = None if span.attempt.ender is None else span.attempt.ender.event
     failure = event if isinstance(event, Failure) else None
     return FailureAccount(
@@ -54,7 +48,7 @@ def failure_account(spans: Sequence[Span], place: int, fallback: Fallback, unsav
         signal=failure.signal if failure else None,
         status=event.status if isinstance(event, AttemptEnd) else None,
         silent=span.silent,
-        ttr_s=_ttr_s(spans, place),
+        ttr_s=None if next_loop_ns is None else seconds(next_loop_ns - span.end_ns),
         unsaved_s=seconds(unsaved_ns),
         fallback_step=fallback.step,
         resume_evidence=fallback.evidence,

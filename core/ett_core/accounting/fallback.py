@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ett_core.accounting.layout import Span
+
+if TYPE_CHECKING:
+    from ett_core.accounting.partition import Partition
 
 REPORTED, DURABLE, UNKNOWN = "reported", "durable", "unknown"
 
@@ -24,20 +27,47 @@ class Position(NamedTuple):
     reached_step: int | None
 
 
-def fallbacks(spans: Sequence[Span]) -> tuple[list[Fallback | None], list[Position]]:
+class Steps(NamedTuple):
+    """What attempts that are put away say of steps; times are nanoseconds."""
+
+    found: Fallback | None
+    """The fallback and the position of the last of them."""
+    position: Position | None
+    spoken_ns: int | None
+    """When checkpoints were first spoken of."""
+    durable_step: int
+    """The highest durable step, -1 without one."""
+    durable_ns: int
+    """When the last step became durable."""
+    partitions: Sequence[Partition]
+    """Where the rest can be asked."""
+
+    def highest_durable(self, by_ns: int, reached_step: int) -> int:
+        """The highest step durable by a moment that is not above another; 0 without one."""
+        if by_ns >= self.durable_ns and reached_step >= self.durable_step:
+            return max(self.durable_step, 0)
+        told = (each.span.attempt.highest_durable(by_ns, reached_step) for each in self.partitions)
+        return max(told, default=0)
+
+
+NO_STEPS = Steps(None, None, None, -1, 0, ())
+
+
+def fallbacks(
+    spans: Sequence[Span], before: Steps = NO_STEPS
+) -> tuple[list[Fallback | None], list[Position]]:
     """For each attempt its fallback (None where it did not fail) and its position in steps."""
     declared = [span.attempt.begun().declared_step for span in spans]
     said_next = _said_by_next(spans, declared)
-    spoken = min(
-        (s.attempt.checkpoint_spoken_ns for s in spans if s.attempt.checkpoint_spoken_ns is not None),
-        default=None,
-    )
+    told = (before.spoken_ns, *(span.attempt.checkpoint_spoken_ns for span in spans))
+    spoken = min((at_ns for at_ns in told if at_ns is not None), default=None)
+    last_found, last_position = before.found, before.position
     found: list[Fallback | None] = []
     positions: list[Position] = []
     for index, span in enumerate(spans):
         begin = declared[index]
         if begin is None:
-            begin = _carried_on(found[-1], positions[-1]) if found else 0
+            begin = 0 if last_position is None else _carried_on(last_found, last_position)
         reached = _highest(begin, span.attempt.reached_step)
         positions.append(Position(begin, reached))
         if not span.failed:
@@ -47,7 +77,9 @@ def fallbacks(spans: Sequence[Span]) -> tuple[list[Fallback | None], list[Positi
         elif spoken is None or spoken > span.end_ns:
             found.append(Fallback(None, UNKNOWN))
         else:
-            found.append(Fallback(highest_durable(spans[: index + 1], span.end_ns, reached or 0), DURABLE))
+            step = highest_durable(spans[: index + 1], span.end_ns, reached or 0, before)
+            found.append(Fallback(step, DURABLE))
+        last_found, last_position = found[-1], positions[-1]
     return found, positions
 
 
@@ -69,9 +101,10 @@ def _highest(*steps: int | None) -> int | None:
     return max((step for step in steps if step is not None), default=None)
 
 
-def highest_durable(spans: Sequence[Span], by_ns: int, reached_step: int) -> int:
+def highest_durable(spans: Sequence[Span], by_ns: int, reached_step: int, before: Steps = NO_STEPS) -> int:
     """The highest step durable by a moment that had been reached; 0 where there is none."""
-    return max((span.attempt.highest_durable(by_ns, reached_step) for span in spans), default=0)
+    told = (span.attempt.highest_durable(by_ns, reached_step) for span in spans)
+    return max(before.highest_durable(by_ns, reached_step), *told)
 
 
 def thresholds(found: Sequence[Fallback | None]) -> list[int | None]:
@@ -85,7 +118,7 @@ def thresholds(found: Sequence[Fallback | None]) -> list[int | None]:
     return result[::-1]
 
 
-def weakest(found: Sequence[Fallback | None]) -> str | None:
-    """The weakest evidence among the fallbacks; None where nothing failed."""
-    kinds = {fallback.evidence for fallback in found if fallback is not None}
+def weakest(evidence: Iterable[str | None]) -> str | None:
+    """The weakest evidence of fallbacks; None where there is none."""
+    kinds = set(evidence)
     return next((kind for kind in (UNKNOWN, DURABLE, REPORTED) if kind in kinds), None)

@@ -12,10 +12,12 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
-from ett_core.accounting.chain import Chain, Earlier
+from ett_core.accounting.chain import Chain
+from ett_core.accounting.earlier import Earlier
 from ett_core.accounting.lane import Lane, LaneState
 from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
 from ett_core.accounting.report import account_of
+from ett_core.accounting.sealed import Sealed
 from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.clocks import CLOCK_TOLERANCE_S, canonical, order_of
@@ -72,6 +74,8 @@ class JobFold:
         """The answer to the latest question, as of one moment, until something comes."""
         self._earlier: Earlier | None = None
         """What is known of all attempts but the last."""
+        self._sealed: Sealed | None = None
+        """Their lanes, while nothing comes to them; the last lane is then the only one at hand."""
         self._kept: list[AnyEvent] | None = [] if history is None else None
         self._history: History = history if history is not None else self._from_memory
         self._sequences = WriterSequences()
@@ -88,7 +92,7 @@ class JobFold:
             self.job_id,
             asdict(self._settings),
             self._sequences.texts(),
-            [lane.state() for lane in self._lanes.values()],
+            [*self._sealed_states(), *(lane.state() for lane in self._lanes.values())],
             list(self._job_ends),
             list(self._clocks.values()),
             dict(self._offsets),
@@ -156,7 +160,13 @@ class JobFold:
         if self._until_rest <= 0:
             self._rest()
 
+    def _sealed_states(self) -> list[LaneState]:
+        return [] if self._sealed is None else self._sealed.states()
+
     def _new_lane(self, attempt: int) -> Lane:
+        self._unseal()
+        if attempt in self._lanes:
+            return self._lanes[attempt]
         lane = self._lanes[attempt] = Lane(attempt, self.job_id, self._settings, self._archive, self.refusals)
         return lane
 
@@ -194,6 +204,7 @@ class JobFold:
         if offset_ns == self._offsets.get(clock.of_writer, 0):
             return
         self._offsets[clock.of_writer] = offset_ns
+        self._unseal()
         for lane in self._lanes.values():
             lane.stale = lane.stale or lane.has_writer(clock.of_writer)
         self._conflict = self._conflict or any(end.writer == clock.of_writer for end in self._job_ends)
@@ -223,6 +234,7 @@ class JobFold:
         events = canonical(self._history())
         self._conflict = False
         self._lanes, self._job_ends, self._clocks, self._offsets = {}, [], {}, {}
+        self._sealed = self._earlier = None
         for event in events:
             if isinstance(event, Clock):
                 self._add_about_job(event)
@@ -252,11 +264,54 @@ class JobFold:
 
     def _chain(self, now: float) -> Chain | None:
         if self._known_chain is None or self._known_chain[0] != now:
-            layout = self._layout(now)
-            chain = None if layout is None else Chain.of(layout, self._earlier)
-            self._earlier = None if chain is None else chain.earlier
-            self._known_chain = (now, chain)
+            self._known_chain = (now, self._new_chain(now))
         return self._known_chain[1]
+
+    def _new_chain(self, now: float) -> Chain | None:
+        chain = self._chain_after_sealed(now)
+        if chain is not None:
+            return chain
+        self._unseal()
+        layout = self._layout(now)
+        if layout is None:
+            self._earlier = None
+            return None
+        chain = Chain.of(layout, self._earlier)
+        self._earlier = chain.earlier
+        if not self._may_seal():
+            return chain
+        self._seal(chain)
+        return self._chain_after_sealed(now) or chain
+
+    def _chain_after_sealed(self, now: float) -> Chain | None:
+        """The chain, where all lanes but the last are put away and it leaves them as they are."""
+        self._settle()
+        if self._sealed is None or self._earlier is None:
+            return None
+        (lane,) = self._lanes.values()
+        if len(lane.parts) != 1:
+            return None
+        before = self._earlier.head.before
+        layout = lay_out(lane.parts, self._job_ends, nanoseconds(now), self._settings, before)
+        return Chain.after(self._earlier, layout, self._job_ends)
+
+    def _may_seal(self) -> bool:
+        last = self._lanes[max(self._lanes)]
+        others = [lane for lane in self._lanes.values() if lane is not last]
+        return bool(others) and len(last.parts) == 1 and all(lane.is_at_rest for lane in others)
+
+    def _seal(self, chain: Chain) -> None:
+        """Put the lanes before the last one away."""
+        lanes = [self._lanes.pop(number) for number in sorted(self._lanes)[:-1]]
+        self._sealed = Sealed(lanes, chain.earlier.partitions, self._settings, self._archive)
+        chain.earlier.put_away(self._sealed, chain.seam(self._job_ends))
+
+    def _unseal(self) -> None:
+        """Bring back the lanes that were put away."""
+        if self._sealed is not None:
+            lanes = self._sealed.lanes(self.job_id, self.refusals)
+            self._lanes.update((lane.number, lane) for lane in lanes)
+            self._sealed = self._earlier = None
 
     def account(self, now: float) -> JobAccount | None:
         """Where the job's time went, as of `now` (Unix seconds); None before its first event."""

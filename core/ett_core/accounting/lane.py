@@ -365,47 +365,46 @@ class Lane:
     def state(self) -> LaneState:
         """The lane as a value; whatever is in place is folded before."""
         self.settle()
-        bare = LaneState(
+        if not self.stale:
+            self._trim()
+            self._rewind(self._dropped)
+        parts = [part.state() for part in self.parts]
+        keys, events = self._held.keys(), self._held.as_bytes()
+        self.settle()
+        return self._as_state(parts, keys, events)
+
+    def bare_state(self) -> LaneState:
+        """The lane at rest as a value, without what its attempts have put away."""
+        return self._as_state([part.bare_state() for part in self.parts], [], [])
+
+    def _as_state(self, parts: list[AttemptState], keys: list[Key], events: list[bytes]) -> LaneState:
+        is_whole = not self.stale
+        return LaneState(
             self.number,
             self.stale,
             self._told_presence(),
             self._divided,
             list(self._cuts),
-            splits=[],
-            dropped=0,
-            dropped_through=None,
-            at_rest=False,
-            parts=[],
-            keys=[],
-            events=[],
-        )
-        if self.stale:
-            return bare
-        self._trim()
-        self._rewind(self._dropped)
-        parts = [part.state() for part in self.parts]
-        keys, events = self._held.keys(), self._held.as_bytes()
-        self.settle()
-        return bare._replace(
-            splits=list(self._splits),
-            dropped=self._dropped,
-            dropped_through=self._dropped_through,
-            at_rest=self.is_at_rest,
-            parts=parts,
-            keys=keys,
-            events=events,
+            splits=list(self._splits) if is_whole else [],
+            dropped=self._dropped if is_whole else 0,
+            dropped_through=self._dropped_through if is_whole else None,
+            at_rest=self.is_at_rest and is_whole,
+            parts=parts if is_whole else [],
+            keys=keys if is_whole else [],
+            events=events if is_whole else [],
         )
 
     @classmethod
-    def of_state(
+    def of_state(  # noqa: PLR0913, PLR0917 - what a lane is made of
         cls,
         job_id: str,
         settings: Settings,
         state: LaneState,
         archive: Archive,
         refusals: Refusals,
+        attempts: Sequence[Attempt] | None = None,
     ) -> Lane:
-        """The lane that gave `state`.
+        """The lane that gave `state`; one that gave a bare one needs its attempts beside it.
 
         Raises:
             ValueError: it has not one event a key.
@@ -416,7 +415,9 @@ class Lane:
         lane._packed_presence = _encoder.encode(state.presence)
         lane._divided, lane._cuts = state.divided, list(state.cuts)
         lane.stale, lane._splits = state.stale, list(state.splits)
-        lane.parts = [Attempt.of_state(state.number, settings, part, archive) for part in state.parts]
+        if attempts is None:
+            attempts = [Attempt.of_state(state.number, settings, part, archive) for part in state.parts]
+        lane.parts = list(attempts)
         for (at_ns, rank, writer, seq), event in zip(state.keys, state.events, strict=True):
             lane._held.put(at_ns, event, rank, sys.intern(writer), seq)
         lane._dropped, lane._dropped_through = state.dropped, state.dropped_through

@@ -53,8 +53,19 @@ class Span(NamedTuple):
         return self.attempt.rank_started and self.outcome in (FAILED, RUNNING)
 
 
+class Before(NamedTuple):
+    """What attempts that are put away leave to those after them."""
+
+    start_ns: int
+    """Of the wall time."""
+    last_start_ns: int
+    last_event_ns: int
+    failed: bool
+    """Whether any of them did."""
+
+
 class Layout(NamedTuple):
-    """The spans of a job and the wall time that holds them."""
+    """The spans of a job, but for those that are put away, and the wall time that holds them."""
 
     start_ns: int
     end_ns: int
@@ -71,11 +82,17 @@ class _End(NamedTuple):
 
 
 def lay_out(
-    attempts: Sequence[Attempt], job_ends: Sequence[JobEnded], now_ns: int, settings: Settings
+    attempts: Sequence[Attempt],
+    job_ends: Sequence[JobEnded],
+    now_ns: int,
+    settings: Settings,
+    before: Before | None = None,
 ) -> Layout:
     """Lay the attempts of a job, in the order of their numbers, into its wall time."""
-    starts = starts_of(attempts)
+    starts = starts_of(attempts, before)
     last_event_ns = max([a.last_ns for a in attempts] + [j.at_ns for j in job_ends])
+    if before is not None:
+        last_event_ns = max(last_event_ns, before.last_event_ns)
     job_end = final_word(starts, job_ends)
     ends = [
         _between(attempt, start, following, job_ends)
@@ -83,25 +100,27 @@ def lay_out(
     ]
     last = _last_end(attempts[-1], job_end, now_ns, settings)
     last = last._replace(at_ns=max(last.at_ns, starts[-1]))
-    start_ns = starts[0]
-    if attempts[0].allocated_ns is not None:
+    start_ns = starts[0] if before is None else before.start_ns
+    if before is None and attempts[0].allocated_ns is not None:
         start_ns = min(start_ns, attempts[0].allocated_ns)
     end_ns, finished = _wall_end(attempts[-1], last, job_end, last_event_ns, now_ns, settings)
     end_ns = max(end_ns, start_ns)
     if last.outcome == RUNNING:
         last = last._replace(at_ns=end_ns)
     ends.append(last._replace(at_ns=min(last.at_ns, end_ns)))
-    return Layout(start_ns, end_ns, finished, job_end, _spans(attempts, starts, ends), last_event_ns)
+    after_failure = before is not None and before.failed
+    spans = _spans(attempts, starts, ends, after_failure=after_failure)
+    return Layout(start_ns, end_ns, finished, job_end, spans, last_event_ns)
 
 
-def starts_of(attempts: Sequence[Attempt]) -> list[int]:
+def starts_of(attempts: Sequence[Attempt], before: Before | None = None) -> list[int]:
     """Where attempts start: none before the one before it."""
-    starts: list[int] = []
+    starts = [] if before is None else [before.last_start_ns]
     for attempt in attempts:
         own = attempt.start_ns if attempt.start_ns is not None else attempt.first_ns
         assert own is not None  # noqa: S101 - an attempt exists by its first event
         starts.append(max(own, starts[-1]) if starts else own)
-    return starts
+    return starts[-len(attempts) :]
 
 
 def final_word(starts: Sequence[int], job_ends: Sequence[JobEnded]) -> JobEnded | None:
@@ -163,9 +182,10 @@ def _wall_end(  # noqa: PLR0913, PLR0917 - the six things that the rule speaks o
     return max(now_ns, last_event_ns), False
 
 
-def _spans(attempts: Sequence[Attempt], starts: Sequence[int], ends: Sequence[_End]) -> list[Span]:
+def _spans(
+    attempts: Sequence[Attempt], starts: Sequence[int], ends: Sequence[_End], *, after_failure: bool
+) -> list[Span]:
     spans: list[Span] = []
-    after_failure = False
     for attempt, start_ns, end in zip(attempts, starts, ends, strict=True):
         end_ns = max(end.at_ns, start_ns)
         begun = attempt.begun()

@@ -18,7 +18,7 @@ from ett_core.accounting.columns import BLOCK, Blocks, BlocksState, Columns
 from ett_core.accounting.phases import Phase
 from ett_core.accounting.rows import Piece, Row, as_wait_ns, claim, pieces_between
 from ett_core.accounting.settings import Settings
-from ett_core.archive import IN_MEMORY, Archive, Parcels
+from ett_core.archive import IN_MEMORY, Archive, Parcel, Parcels
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 from ett_core.events import Progress
 
@@ -316,15 +316,25 @@ class Loop:
             self._rows.packed(self._blocks.end_ns),
         )
 
+    def packed(self) -> bytes:
+        """The closed blocks, which are no part of the state."""
+        return self._blocks.packed()
+
+    def put_together(self) -> Parcel | None:
+        """The same in a parcel, in which they lie from now on; None without any."""
+        return self._blocks.put_together()
+
     @classmethod
-    def of_state(cls, settings: Settings, state: LoopState, archive: Archive = IN_MEMORY) -> Loop:
-        """The loop that gave `state`."""
+    def of_state(
+        cls, settings: Settings, state: LoopState, packed: Parcel | None, archive: Archive = IN_MEMORY
+    ) -> Loop:
+        """The loop that gave `state`, and `packed`."""
         loop = cls(settings, state.first_ns, state.first, archive)
         loop.first_stall_ns, loop.prev_ns, loop.step = state.first_stall_ns, state.prev_ns, state.step
         loop.step_count, loop.step_sum_s = state.step_count, state.step_sum_s
         loop.training_ns, loop.wait_ns, loop.stall_ns = state.training_ns, state.wait_ns, state.stall_ns
         loop.phase_ns = dict(state.phase_ns)
-        loop._blocks = Blocks.of_state(archive, state.blocks)
+        loop._blocks = Blocks.of_state(archive, state.blocks, packed)
         loop._phases_before = loop._blocks.phases_from(0)
         loop._rows = Columns.unpacked(state.rows, loop._blocks.end_ns)
         return loop

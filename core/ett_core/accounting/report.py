@@ -20,7 +20,7 @@ from ett_core.accounting.fallback import (
     weakest,
 )
 from ett_core.accounting.kept import kept_of
-from ett_core.accounting.layout import FAILED, RUNNING, Layout, Span
+from ett_core.accounting.layout import FAILED, RUNNING, Span
 from ett_core.accounting.packed_accounts import PackedAccounts
 from ett_core.accounting.partition import Totals, add_up
 from ett_core.accounting.state import state_of
@@ -31,10 +31,10 @@ from ett_core.components import (
 
 def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
     """Everything that is known of a job at one moment."""
-    layout = chain.layout
+    layout, head = chain.layout, chain.head
     totals = chain.totals()
-    state, since_ns = state_of(layout, chain.last)
-    loops = [span.loop_ns for span in layout.spans if span.loop_ns is not None]
+    state, since_ns = state_of(layout, head, chain.last)
+    first_loop_ns = chain.last.span.loop_ns if head.first_loop_ns is None else head.first_loop_ns
     failures = [*chain.earlier.failures, *_last_failure(chain)]
     exposure_ns = _exposure_ns(chain)
     return JobAccount(
@@ -47,53 +47,52 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         state=state,
         state_since=seconds(since_ns),
         components=in_seconds(totals),
-        tts_s=seconds(loops[0] - layout.start_ns) if loops else None,
+        tts_s=None if first_loop_ns is None else seconds(first_loop_ns - layout.start_ns),
         ttr_s=[failure.ttr_s for failure in failures],
         failures=failures,
         attempts=PackedAccounts(
             chain.earlier.accounts,
-            len(layout.spans) - 1,
+            head.attempts,
             kept_of(chain.last).account_with(in_seconds(add_up(chain.last_gap()))),
         ),
-        resume_evidence=weakest(chain.found),
+        resume_evidence=weakest([head.evidence, None if chain.found is None else chain.found.evidence]),
         not_saved=_not_saved(chain),
         unsaved_exposure_s=None if exposure_ns is None else seconds(exposure_ns),
-        last_progress_at=_last_progress_at(layout),
+        last_progress_at=_last_progress_at(chain),
         last_event_at=seconds(layout.last_event_ns),
         step=_step(chain),
-        survived_failures=sum(span.attempt.survived for span in layout.spans),
+        survived_failures=head.survived + chain.last.span.attempt.survived,
         final=in_seconds(final_ns(chain, totals, exposure_ns)),
     )
 
 
 def _step(chain: Chain) -> int | None:
     """The latest step known: reported, or declared; None where nobody spoke of steps."""
-    last = chain.layout.spans[-1].attempt.begun()
+    last = chain.last.span.attempt.begun()
     return last.declared_step if last.last_step is None else last.last_step
 
 
-def _last_progress_at(layout: Layout) -> float | None:
-    told = [s.attempt.last_progress_ns for s in layout.spans if s.attempt.last_progress_ns is not None]
-    return seconds(max(told)) if told else None
+def _last_progress_at(chain: Chain) -> float | None:
+    told = (chain.head.last_progress_ns, chain.last.span.attempt.last_progress_ns)
+    latest_ns = max((at_ns for at_ns in told if at_ns is not None), default=None)
+    return None if latest_ns is None else seconds(latest_ns)
 
 
 def _last_failure(chain: Chain) -> list[FailureAccount]:
     """The failure of the last attempt, where it has failed, with the training that it newly took away."""
-    fallback = chain.found[-1]
-    if fallback is None:
+    if chain.found is None:
         return []
     limits = [*chain.earlier.limits, None]
-    unsaved_ns = newly_lost_ns(chain.lost_ns, limits, fallback.step)
-    spans = chain.layout.spans
-    return [failure_account(spans, len(spans) - 1, fallback, unsaved_ns)]
+    unsaved_ns = newly_lost_ns(chain.lost_ns, limits, chain.found.step)
+    return [failure_account(chain.last.span, None, chain.found, unsaved_ns)]
 
 
 def _not_saved(chain: Chain) -> bool:
     """Whether the job ended by decision, keeping training that no checkpoint holds."""
-    last = chain.layout.spans[-1]
+    last = chain.last.span
     if last.outcome not in ("cancelled", "timed_out") or last.attempt.loop is None:
         return False
-    durable = highest_durable(chain.layout.spans, last.end_ns, last.attempt.loop.step)
+    durable = highest_durable([last], last.end_ns, last.attempt.loop.step, chain.head.steps)
     return durable < last.attempt.loop.step
 
 
@@ -106,7 +105,7 @@ def final_ns(chain: Chain, totals: Totals, exposure_ns: int | None) -> Totals:
     layout = chain.layout
     if layout.finished:
         return totals
-    open_ns = chain.window(_closed_until_ns(layout.spans[-1]), layout.end_ns)
+    open_ns = chain.window(_closed_until_ns(chain.last.span), layout.end_ns)
     final = {component: amount - open_ns.get(component, 0) for component, amount in totals.items()}
     durable_ns = 0 if exposure_ns is None else totals.get(TRAINING, 0) - exposure_ns
     return final | {TRAINING: max(durable_ns, 0)}
@@ -123,19 +122,17 @@ def _closed_until_ns(last: Span) -> int:
 
 def _exposure_ns(chain: Chain) -> int | None:
     """Training that would be lost if the job died now; None where nobody can know."""
-    last = chain.layout.spans[-1]
+    last = chain.last.span
     if last.outcome != RUNNING:
         return 0
     as_if = last._replace(outcome=FAILED)
-    spans = [*chain.layout.spans[:-1], as_if]
-    found = fallbacks(spans)[0][-1]
+    found = fallbacks([as_if], chain.head.steps)[0][-1]
     if found is None or found.evidence == UNKNOWN:
         return None
-    limits = [partition.threshold for partition in chain.partitions]
 
     def lost_ns(place: int, step: int) -> int:
-        if place < len(limits) - 1:
+        if place < chain.head.attempts:
             return chain.lost_ns(place, step)
         return kept_of(chain.last).lost_ns(chain.last._replace(span=as_if, threshold=step))
 
-    return newly_lost_ns(lost_ns, limits, found.step)
+    return newly_lost_ns(lost_ns, [*chain.head.limits, chain.last.threshold], found.step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ett_core.accounting.attempt import BY_DECISION, SUCCEEDED
+from ett_core.accounting.head import Head
 from ett_core.accounting.layout import FAILED, Layout
 from ett_core.accounting.partition import Partition
 
@@ -32,7 +33,7 @@ _STATE_OF_PHASE = {
 }
 
 
-def state_of(layout: Layout, last: Partition) -> tuple[str, int]:
+def state_of(layout: Layout, head: Head, last: Partition) -> tuple[str, int]:
     """The state of a job and since when it is in it (nanoseconds)."""
     if layout.finished:
         return _final_state(layout), layout.end_ns
@@ -42,7 +43,7 @@ def state_of(layout: Layout, last: Partition) -> tuple[str, int]:
     if not span.observed:
         return "unobserved", span.start_ns
     if span.loop_ns is None:
-        return _starting(layout)
+        return _starting(layout, head)
     return _in_loop(last, span.loop_ns)
 
 
@@ -58,12 +59,10 @@ def _final_state(layout: Layout) -> str:
     return "preempted" if preempted else "failed"
 
 
-def _starting(layout: Layout) -> tuple[str, int]:
-    failed = [span.end_ns for span in layout.spans if span.failed]
-    if failed:
-        trained_since = [s.end_ns for s in layout.spans if s.loop_ns is not None]
-        since = min((at for at in failed if at >= max(trained_since, default=0)), default=failed[-1])
-        return "recovering", since
+def _starting(layout: Layout, head: Head) -> tuple[str, int]:
+    """The last attempt has not failed, and begun no loop."""
+    if head.recovering_since_ns is not None:
+        return "recovering", head.recovering_since_ns
     return "starting", layout.start_ns
 
 
