@@ -189,7 +189,9 @@ class CheckpointLog:
 
     def _pack(self) -> None:
         """Pack all but the latest, and let go of the oldest."""
-        late = [self._kept.pop(key) for key in sorted(self._kept)[:-CHECKPOINTS_AT_HAND]]
+        in_order = sorted(self._kept.items())
+        late = [each for _, each in in_order[:-CHECKPOINTS_AT_HAND]]
+        self._kept = dict(in_order[-CHECKPOINTS_AT_HAND:])
         records = [*self._packed.records(), *late]
         gone = records[: max(len(records) - CHECKPOINTS_KEPT, 0)]
         self._forgotten = _sums([self._forgotten, *map(_weights, gone)])

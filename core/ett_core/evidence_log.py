@@ -48,13 +48,15 @@ _decoder = msgspec.msgpack.Decoder(dict[int, list[EvidenceLine]])
 class EvidenceLog:
     """The fold: `add` events, then read."""
 
-    __slots__ = ("_archive", "_at_hand", "_packed", "_told")
+    __slots__ = ("_archive", "_at_hand", "_packed", "_told", "changes")
 
     def __init__(
         self, known: Mapping[int, Sequence[EvidenceLine]] | None = None, archive: Archive = IN_MEMORY
     ) -> None:
         """Start with what `everything` gave; `archive` keeps what is rarely needed again."""
         self._archive = archive
+        self.changes = 0
+        """How many events were taken in."""
         self._at_hand = {attempt: list(lines) for attempt, lines in (known or {}).items()}
         self._packed: Parcel | None = None
         self._told: dict[int, int] = dict.fromkeys(self._at_hand, 0)
@@ -69,6 +71,7 @@ class EvidenceLog:
         insort(lines, line_of(event))
         del lines[:-EVIDENCE_KEPT]
         self._told[attempt] = self._told.get(attempt, 0) + 1
+        self.changes += 1
         self._pack()
 
     def _bring_back(self, attempt: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ett_core.accounting.account import FailureAccount, ett_percent
+from ett_core.accounting.account import ett_percent
 from ett_core.accounting.attempt import SUCCEEDED
 from ett_core.components import UNSAVED_TRAINING
 from ett_core.failures.classes import DOMAINS, UNKNOWN
@@ -94,14 +94,15 @@ def _failures_in_a_row(view: JobView) -> Samples:
     account = view.account
     settled = sum(has_settled(failure, account.as_of) for failure in account.failures)
     row = latest_row(account, view.diagnoses, settled)
-    if row is not None and not _is_past(view, account.failures[settled - 1]):
+    if row is not None and not _is_past(view, settled):
         yield ("ett_job_failures_in_a_row", (row.failure_class,), row.length)
 
 
-def _is_past(view: JobView, failure: FailureAccount) -> bool:
-    """Whether a job is over well, or has kept training since a failure, as far as it ever keeps any."""
-    durable = view.details.last_durable
-    goes_on = failure.ttr_s is not None and failure is view.account.failures[-1]
+def _is_past(view: JobView, settled: int) -> bool:
+    """Whether a job is over well, or has kept training since its last settled failure, as far as it can."""
+    failures, durable = view.account.failures, view.details.last_durable
+    failure = failures[settled - 1]
+    goes_on = failure.ttr_s is not None and settled == len(failures)
     return view.account.state == SUCCEEDED or (goes_on and (durable is None or durable.time > failure.time))
 
 

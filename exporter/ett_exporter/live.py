@@ -26,12 +26,13 @@ from ett_core.components import RECOVER_QUEUE
 from ett_core.details import CacheTotals, JobDetails, Start, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.evidence_log import EvidenceLine
-from ett_core.failures import Diagnosis, diagnose
+from ett_core.failures import Diagnosis
 from ett_core.fleet.endings import state_of
 from ett_core.growing import Distribution, highest
 from ett_core.interference import SaveInterference
 from ett_core.paces import Pace
 from ett_core.refusals import Refused
+from ett_exporter.diagnoses import Diagnoses
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.places import FIRST, Kept, Place, Snapshot, Stored
 from ett_exporter.snapshots import pack, unpack
@@ -191,7 +192,7 @@ class LiveJob:
         self._details_changed = True
         """Whether events came since the details were last read."""
         self._counts = Counts()
-        self._diagnosed: dict[int, tuple[FailureAccount, Sequence[EvidenceLine], Diagnosis]] = {}
+        self._diagnoses = Diagnoses()
 
     def take(self, keep: Callable[[], Kept], received_at: float) -> Taken | None:
         """Make events durable by `keep`, then fold those that are new.
@@ -265,6 +266,7 @@ class LiveJob:
                 beyond.add(stored.place.segment_id)
             self.last_received_at = max(self.last_received_at, stored.received_at)
         self._fold, self._details, self._place, self._beyond = fold, details, place, beyond
+        self._diagnoses = Diagnoses()
         self._is_built = self._changed = self._details_changed = True
         self._is_unloaded = False
         self.unsaved_events = unsaved
@@ -441,8 +443,9 @@ class LiveJob:
             return None
         if self._details.is_stale:
             self._details = JobDetails.of_events(self._past.events(), self._archive)
+            self._diagnoses = Diagnoses()
         windows = self._windows(account)
-        diagnoses = [self._diagnosis(failure) for failure in account.failures]
+        diagnoses = self._diagnoses.of(account.failures, self._details.evidence)
         if (state := state_of(account, diagnoses)) != account.state:
             account = msgspec.structs.replace(account, state=state)
         self._counts = counts_of(account, diagnoses, self._counts)
@@ -462,14 +465,6 @@ class LiveJob:
         if known is not None and known.finished and not self._details_changed and now >= known.as_of:
             return replace(known, as_of=now)
         return self._fold.account(now)
-
-    def _diagnosis(self, failure: FailureAccount) -> Diagnosis:
-        """Why a failure happened; judged again only where it or its evidence has changed."""
-        evidence = self._details.evidence.lines(failure.attempt)
-        known = self._diagnosed.get(failure.attempt)
-        if known is None or known[:2] != (failure, evidence):
-            known = self._diagnosed[failure.attempt] = (failure, evidence, diagnose(failure, evidence))
-        return known[2]
 
     def _windows(self, account: JobAccount) -> Mapping[str, Mapping[str, float]]:
         return {name: self._window(account, length_s) for name, length_s in WINDOWS_S.items()}

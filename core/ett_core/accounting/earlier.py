@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ett_core.accounting.account import FailureAccount, Stretch, in_seconds
+from ett_core.accounting.account import AttemptAccount, FailureAccount, Stretch, in_seconds
 from ett_core.accounting.edge import Edge, Slot
 from ett_core.accounting.failure_accounts import failure_account, newly_lost_ns
 from ett_core.accounting.fallback import Fallback, Position, thresholds
@@ -19,9 +19,9 @@ from ett_core.accounting.gaps import Following, gap_after
 from ett_core.accounting.head import head_of
 from ett_core.accounting.kept import Kept
 from ett_core.accounting.layout import JobEnded, Layout, Span
-from ett_core.accounting.packed_accounts import pack
 from ett_core.accounting.partition import Partition, Totals, add_to, add_up, merge
 from ett_core.components import COMPONENTS
+from ett_core.packed_records import Packed
 
 EDGES_KEPT = 3
 
@@ -107,12 +107,13 @@ class Earlier:
         self.head = head_of(layout, facts.found, facts.positions, self.partitions)
         kept = [Kept(partition) for partition in self.partitions]
         gaps = [slot.gap for slot in self.slots()]
-        self.accounts = pack(
-            [each.account_with(in_seconds(add_up(gap))) for each, gap in zip(kept, gaps, strict=True)]
+        self.accounts = Packed(
+            AttemptAccount,
+            [each.account_with(in_seconds(add_up(gap))) for each, gap in zip(kept, gaps, strict=True)],
         )
         self.limits: list[int | None] = []
         """The highest step of each attempt that survives what failed before the last one."""
-        self.failures = self._failures(layout, facts.found, kept)
+        self.failures = Packed(FailureAccount, self._failures(layout, facts.found, kept))
         self._names, self._after = _sums_from_each([each.totals for each in kept], gaps)
         self.rest()
 
@@ -179,7 +180,8 @@ class Earlier:
         """Nanoseconds by component from a moment to the start of the last attempt."""
         first = bisect_left(self._starts, begin_ns)
         totals = self.totals(first)
-        if first:
+        next_ns = self._starts[first] if first < len(self._starts) else self.following.start_ns
+        if first and begin_ns < next_ns:
             merge(totals, self._slot_from(first - 1, begin_ns))
         return totals
 

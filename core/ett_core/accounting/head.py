@@ -40,7 +40,7 @@ def head_of(
     positions: Sequence[Position],
     partitions: Sequence[Partition],
 ) -> Head:
-    """The sum of all spans of a layout but the last; of the last one, `found` tells and `positions` do not."""
+    """The sum of all spans of a layout but the last, which is among those of `found`."""
     spans = layout.spans[:-1]
     if not spans:
         return NO_HEAD

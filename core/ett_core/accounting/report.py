@@ -21,12 +21,10 @@ from ett_core.accounting.fallback import (
 )
 from ett_core.accounting.kept import kept_of
 from ett_core.accounting.layout import FAILED, RUNNING, Span
-from ett_core.accounting.packed_accounts import PackedAccounts
 from ett_core.accounting.partition import Totals, add_up
 from ett_core.accounting.state import state_of
-from ett_core.components import (
-    TRAINING,
-)
+from ett_core.components import TRAINING
+from ett_core.packed_records import PackedRecords
 
 
 def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
@@ -35,7 +33,7 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
     totals = chain.totals()
     state, since_ns = state_of(layout, head, chain.last)
     first_loop_ns = chain.last.span.loop_ns if head.first_loop_ns is None else head.first_loop_ns
-    failures = [*chain.earlier.failures, *_last_failure(chain)]
+    failures = PackedRecords(chain.earlier.failures, _last_failure(chain))
     exposure_ns = _exposure_ns(chain)
     return JobAccount(
         job_id=job_id,
@@ -50,10 +48,9 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         tts_s=None if first_loop_ns is None else seconds(first_loop_ns - layout.start_ns),
         ttr_s=[failure.ttr_s for failure in failures],
         failures=failures,
-        attempts=PackedAccounts(
+        attempts=PackedRecords(
             chain.earlier.accounts,
-            head.attempts,
-            kept_of(chain.last).account_with(in_seconds(add_up(chain.last_gap()))),
+            [kept_of(chain.last).account_with(in_seconds(add_up(chain.last_gap())))],
         ),
         resume_evidence=weakest([head.evidence, None if chain.found is None else chain.found.evidence]),
         not_saved=_not_saved(chain),
