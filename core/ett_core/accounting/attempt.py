@@ -20,7 +20,8 @@ from ett_core.accounting.account import nanoseconds
 from ett_core.accounting.durables import Durables
 from ett_core.accounting.loop import Loop, LoopMark, LoopState
 from ett_core.accounting.phases import MAIN, Phase
-from ett_core.accounting.rank import Rank, RankMark, RankState, begin_reported, begin_unreported
+from ett_core.accounting.rank import Rank, RankState
+from ett_core.accounting.ranks import Entered, Ranks, RanksMark
 from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive, Parcel
 from ett_core.events import (
@@ -67,7 +68,7 @@ class AttemptMark(NamedTuple):
     resumed: Mapping[int, int]
     durable: int
     loop: tuple[Loop, LoopMark] | None
-    ranks: Mapping[int, tuple[Rank, RankMark]]
+    ranks: RanksMark
 
 
 class AttemptValues(NamedTuple):
@@ -162,7 +163,6 @@ class Attempt:
         "_blocks",
         "_held_back",
         "_is_away",
-        "_marked",
         "_parcel",
         "_parcel_of",
         "_settings",
@@ -195,8 +195,7 @@ class Attempt:
         self.last_ns = 0
         self.start_ns: int | None = None
         self.allocated_ns: int | None = None
-        self.ranks: dict[int, Rank] = {}
-        self._marked: Mapping[int, tuple[Rank, RankMark]] = {}
+        self.ranks = Ranks()
         self.leader: int | None = None
         self.loop: Loop | None = None
         self.resumed: Mapping[int, int] = {}
@@ -266,8 +265,8 @@ class Attempt:
             self._first_bad_ns = at_ns if self._first_bad_ns is None else self._first_bad_ns
 
     def _take(self, at_ns: int, event: Event) -> None:
-        if event.rank >= 0 and event.rank not in self.ranks:
-            self.ranks[event.rank] = Rank()
+        if event.rank >= 0:
+            self.ranks.spoke(event.rank)
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, at_ns, event)
@@ -305,7 +304,7 @@ class Attempt:
         for held_ns, event in self._held_back:
             if not isinstance(event, (AttemptEnd, Failure)):
                 _fold_held(self._take, held_ns, event)
-        begin_ns = self.loop_begin()[0]
+        begin_ns = self.entered().loop_ns
         self.restore(mark)
         return at_ns if begin_ns is None else begin_ns
 
@@ -347,7 +346,7 @@ class Attempt:
         if event.rank < 0:
             return
         self.observed = True
-        self.ranks[event.rank].begin_phase(at_ns, event.phase, event.track)
+        self.ranks.begin_phase(event.rank, at_ns, event.phase, event.track)
         if event.phase == "checkpoint":
             self._checkpoint_spoken(at_ns)
 
@@ -357,14 +356,13 @@ class Attempt:
         if event.rank < 0:
             return
         self.observed = True
-        rank = self.ranks[event.rank]
-        reached_back = rank.end_phase(at_ns, event.phase, event.track)
+        reached_back = self.ranks.end_phase(event.rank, at_ns, event.phase, event.track)
         if reached_back and event.rank == self.leader:
-            self._claim(rank, reached_back)
+            self._claim(self.ranks.at_hand(event.rank), reached_back)
 
     def _claim(self, rank: Rank, phases: Sequence[Phase]) -> None:
         """Phases of the leader end that reports had closed: they own their time after all."""
-        loop_ns = self.loop_begin()[0]
+        loop_ns = self.entered().loop_ns
         in_loop = [p for p in phases if loop_ns is not None and p.begin_ns >= loop_ns]
         if in_loop and self.loop is not None and rank.since_report is not None:
             self.loop = self.loop.claimed(in_loop)
@@ -374,30 +372,30 @@ class Attempt:
         if event.rank < 0:
             return
         self.observed = True
-        self.ranks[event.rank].first_batch(at_ns, event.step)
+        self.ranks.first_batch(event.rank, at_ns, event.step)
 
     def _on_progress(self, at_ns: int, event: Progress) -> None:
         if event.rank < 0:
             return
-        rank = self.ranks[event.rank]
         if event.rank == self.leader and self.loop is not None:
+            rank = self.ranks.at_hand(event.rank)
             phases = rank.loop_phases()
             self.loop.report(at_ns, event, phases)
             if phases:
                 rank.reported(at_ns)
         else:
-            self._report_of_another(at_ns, event, rank)
+            self._report_of_another(at_ns, event)
         self.last_progress_ns = at_ns
         if self.reached_step is None or event.step > self.reached_step:
             self.reached_step = event.step
 
-    def _report_of_another(self, at_ns: int, event: Progress, rank: Rank) -> None:
+    def _report_of_another(self, at_ns: int, event: Progress) -> None:
         """A report of a rank that does not lead, or leads from here on."""
         if self.leader is None or event.rank < self.leader:
             self.leader = event.rank
             self.loop = Loop(self._settings, at_ns, event, self._archive)
             self.observed = True
-        rank.reported(at_ns)
+        self.ranks.reported(event.rank, at_ns)
 
     def _on_checkpoint(self, at_ns: int, event: Checkpoint | CheckpointFailed) -> None:
         del event
@@ -429,19 +427,20 @@ class Attempt:
 
     # -- asking ------------------------------------------------------------------------------
 
-    def loop_begin(self) -> tuple[int | None, int | None]:
+    def entered(self) -> Entered:
         """When the loop began, None while it has not, and the rank that decided it."""
-        if self.loop is None:
-            return begin_unreported(self.ranks)
-        return begin_reported(self.ranks, self.leader, self.loop.first_ns)
+        return self.ranks.entered(self.leader, None if self.loop is None else self.loop.first_ns)
 
     def begun(self) -> Begun:
         """What is told of the way into the loop; asked between events, and kept until the next one."""
         if self._begun is None or self._begun[0] != self.version:
-            loop_ns, critical = self.loop_begin()
+            entered = self.entered()
             last_step = None if self.loop is None else self.loop.step
             durable = (self.durable.highest_step, self.durable.latest_ns)
-            self._begun = (self.version, Begun(loop_ns, critical, self.declared_step(), last_step, *durable))
+            self._begun = (
+                self.version,
+                Begun(entered.loop_ns, entered.critical, self.declared_step(), last_step, *durable),
+            )
         return self._begun[1]
 
     def highest_durable(self, by_ns: int, reached_step: int) -> int:
@@ -459,15 +458,14 @@ class Attempt:
         """The step that this attempt says it continues from, by its lowest rank that says one."""
         if self.resumed:
             return self.resumed[min(self.resumed)]
-        steps = {n: r.first_batch_step for n, r in self.ranks.items() if r.first_batch_step is not None}
-        return steps[min(steps)] if steps else None
+        return self.entered().declared_step
 
     def open_phase(self) -> tuple[str, int] | None:
         """Innermost phase open on the followed main track in the loop, and since when."""
         follow = self.follow_rank()
         if follow is None:
             return None
-        opened = [p for p in self.ranks[follow].loop_phases() if p.end_ns is None and p.track == MAIN]
+        opened = [p for p in self.ranks.look(follow).loop_phases() if p.end_ns is None and p.track == MAIN]
         return (opened[-1].phase, opened[-1].begin_ns) if opened else None
 
     # -- going back --------------------------------------------------------------------------
@@ -480,16 +478,8 @@ class Attempt:
             self.resumed,
             len(self.durable),
             None if self.loop is None else (self.loop, self.loop.mark()),
-            self._mark_ranks(),
+            self.ranks.mark(),
         )
-
-    def _mark_ranks(self) -> Mapping[int, tuple[Rank, RankMark]]:
-        """The marks of the ranks; the same mapping as before, where none has changed."""
-        known = self._marked
-        marks = {number: (rank, rank.mark()) for number, rank in self.ranks.items()}
-        if marks != known:
-            self._marked = marks
-        return self._marked
 
     def restore(self, mark: AttemptMark) -> None:
         """Forget every event consumed after `mark`."""
@@ -502,10 +492,11 @@ class Attempt:
         if mark.loop is not None:
             self.loop, loop_mark = mark.loop
             self.loop.restore(loop_mark)
-        self.ranks, self._marked = {}, mark.ranks
-        for number, (rank, rank_mark) in mark.ranks.items():
-            rank.restore(rank_mark)
-            self.ranks[number] = rank
+        self.ranks.restore(mark.ranks)
+
+    def pack_ranks(self, marks: Sequence[AttemptMark]) -> None:
+        """Pack the ranks of which nothing is expected; `marks` are all that lead back."""
+        self.ranks.pack(self.leader, [mark.ranks for mark in marks])
 
     def _values(self) -> AttemptValues:
         return AttemptValues(*(getattr(self, name) for name in self._VALUES))
@@ -586,7 +577,6 @@ class Attempt:
     def _leave(self) -> None:
         self._is_away = True
         self.kept = None
-        self._marked = {}
         for name in self._REST:
             delattr(self, name)
 
@@ -604,7 +594,7 @@ class Attempt:
             dict(self.resumed),
             list(self.durable),
             None if self.loop is None else self.loop.state(),
-            {number: rank.state() for number, rank in self.ranks.items()},
+            self.ranks.states(),
         )
 
     def _take_rest(self, rest: AttemptRest, blocks: Parcel | None) -> None:
@@ -612,7 +602,7 @@ class Attempt:
         self.resumed, self.durable = dict(rest.resumed), Durables(rest.durable)
         loop = rest.loop
         self.loop = None if loop is None else Loop.of_state(self._settings, loop, blocks, self._archive)
-        self.ranks = {number: Rank.of_state(rank) for number, rank in rest.ranks.items()}
+        self.ranks = Ranks(rest.ranks)
 
 
 def _fold_held(fold: Callable[[int, AnyEvent], None], at_ns: int, event: AnyEvent) -> None:

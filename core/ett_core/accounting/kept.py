@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import msgspec
 
 from ett_core.accounting.account import AttemptAccount, in_seconds, seconds
-from ett_core.accounting.attempt import Attempt
 from ett_core.accounting.partition import Partition, Totals
 from ett_core.components import UNSAVED_TRAINING
 
@@ -68,16 +67,8 @@ def _attempt_account(partition: Partition, totals: Totals) -> AttemptAccount:
         accelerator_type=info.accelerator_type if info else "",
         resumed_step=attempt.begun().declared_step,
         last_step=attempt.begun().last_step,
-        first_batch_at=_first_batches(attempt),
+        first_batch_at=attempt.entered().first_batch_at,
         hidden={phase: seconds(amount) for phase, amount in partition.hidden_ns().items()},
         components=in_seconds(totals),
         after={},
     )
-
-
-def _first_batches(attempt: Attempt) -> dict[int, float]:
-    return {
-        number: seconds(rank.first_batch_ns)
-        for number, rank in sorted(attempt.ranks.items())
-        if rank.first_batch_ns is not None
-    }

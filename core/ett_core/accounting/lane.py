@@ -325,6 +325,13 @@ class Lane:
             loop = None if mark.last is None else mark.last.loop
             if loop is not None and loop[0] is self.parts[mark.parts - 1].loop:
                 loop[0].close(loop[1].rows)
+        if keep:
+            self._pack_ranks()
+
+    def _pack_ranks(self) -> None:
+        """Pack the ranks that no mark leads back to another state of."""
+        marks = [m.last for m in self._marks if m.last is not None and m.parts == len(self.parts)]
+        self.parts[-1].pack_ranks(marks)
 
     def _let_go(self, count: int) -> None:
         if count:
@@ -365,9 +372,10 @@ class Lane:
     def state(self) -> LaneState:
         """The lane as a value; whatever is in place is folded before."""
         self.settle()
-        if not self.stale:
-            self._trim()
-            self._rewind(self._dropped)
+        if self.stale:
+            return self._as_state([], [], [])
+        self._trim()
+        self._rewind(self._dropped)
         parts = [part.state() for part in self.parts]
         keys, events = self._held.keys(), self._held.as_bytes()
         self.settle()
@@ -389,9 +397,9 @@ class Lane:
             dropped=self._dropped if is_whole else 0,
             dropped_through=self._dropped_through if is_whole else None,
             at_rest=self.is_at_rest and is_whole,
-            parts=parts if is_whole else [],
-            keys=keys if is_whole else [],
-            events=events if is_whole else [],
+            parts=parts,
+            keys=keys,
+            events=events,
         )
 
     @classmethod
@@ -428,6 +436,8 @@ class Lane:
         else:
             last = lane.parts[-1].mark() if lane.parts else None
             lane._marks = [_Mark(state.dropped, len(lane.parts), last)]
+            if lane.parts:
+                lane._pack_ranks()
         return lane
 
     def refold(self, placed: Iterable[tuple[int, AnyEvent]]) -> None:

@@ -108,7 +108,7 @@ class Partition(NamedTuple):
     def _first_row(self, loop: Loop, loop_ns: int) -> Row:
         leader = self.span.attempt.leader
         assert leader is not None  # noqa: S101 - whoever reported is the leader
-        log = self.span.attempt.ranks[leader].starting
+        log = self.span.attempt.ranks.look(leader).starting
         return loop.first_row(loop_ns, _begun_since(loop_ns, (*log.closed, *log.open())))
 
     def _init_stretches(self, until_ns: int) -> Iterator[Stretch]:
@@ -131,7 +131,7 @@ class Partition(NamedTuple):
         """Phases of the critical rank that own time, and when its first of any kind began."""
         if self.span.critical is None:
             return [], until_ns
-        log = self.span.attempt.ranks[self.span.critical].starting
+        log = self.span.attempt.ranks.look(self.span.critical).starting
         first_ns = log.first_begin_ns()
         if self.span.loop_ns is None:
             phases = close_at((*log.closed, *log.open()), until_ns)
@@ -156,7 +156,7 @@ class Partition(NamedTuple):
         attempt, follow = self.span.attempt, self.span.attempt.follow_rank()
         if follow is None:
             return pieces_between(since_ns, self.span.end_ns, ())
-        phases = attempt.ranks[follow].loop_phases()
+        phases = attempt.ranks.look(follow).loop_phases()
         if attempt.loop is None:
             phases = _begun_since(since_ns, phases)
         return pieces_between(since_ns, self.span.end_ns, phases)
