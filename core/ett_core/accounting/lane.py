@@ -121,7 +121,7 @@ class Lane:
         self.stale = False
         """Whether the lane must be folded again from the history."""
         self.parts: list[Attempt] = []
-        self._held = HeldEvents(self._job_id, self.number)
+        self._held = HeldEvents(self._job_id, self.number, self._archive)
         self._dropped = 0
         self._dropped_through: Key | None = None
         self.is_at_rest = False
@@ -147,7 +147,7 @@ class Lane:
         place = self._dropped + held.put(at_ns, event, rank, writer, seq)
         if place < self._consumed:
             self._rewind(place)
-        if len(held.events) >= self._trim_at:
+        if len(held) >= self._trim_at:
             self.settle()
             self._trim()
 
@@ -215,13 +215,13 @@ class Lane:
         if plain and not self.parts and len(self._held):
             self.parts.append(self._attempt())
         consume = self.parts[0].consume if plain and self.parts else self._consume
-        held = self._held
-        moments, events = held.moments, held.events
-        for place in range(first, len(events)):
+        at_hand, moments, events = self._held.from_place(first)
+        put_away = first - at_hand
+        for place in range(at_hand, len(events)):
             at_ns, event = moments[place], events[place]
             is_new = not isinstance(event, bytes)
             if isinstance(event, bytes):
-                event = held.at(place)[1]
+                event = self._held.at(put_away + place)[1]
             try:
                 consume(at_ns, event)
                 if is_new:
@@ -316,7 +316,7 @@ class Lane:
         last_ns = self._held.last_ns
         if last_ns is None:
             return
-        settled = self._dropped + self._held.place_of((last_ns - self._window_ns, -1, "", -1))
+        settled = self._dropped + self._held.before(last_ns - self._window_ns)
         keep = max((i for i, m in enumerate(self._marks) if m.consumed <= settled), default=0)
         self._let_go(self._marks[keep].consumed - self._dropped)
         del self._marks[:keep]
@@ -325,6 +325,7 @@ class Lane:
             loop = None if mark.last is None else mark.last.loop
             if loop is not None and loop[0] is self.parts[mark.parts - 1].loop:
                 loop[0].close(loop[1].rows)
+        self._held.put_away_before(mark.consumed - self._dropped for mark in self._marks)
         if keep:
             self._pack_ranks()
 
@@ -365,7 +366,7 @@ class Lane:
 
     def _wake(self) -> None:
         """Go on after rest: the only mark is where the lane stands."""
-        self.is_at_rest, self._held = False, HeldEvents(self._job_id, self.number)
+        self.is_at_rest, self._held = False, HeldEvents(self._job_id, self.number, self._archive)
         last = self.parts[-1].mark() if self.parts else None
         self._marks = [_Mark(self._consumed, len(self.parts), last)]
 
