@@ -10,6 +10,9 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+ARCHIVED_BYTES = 512
+"""Less than this is not worth a place in an archive."""
+
 
 class Archive(Protocol):
     """Keeps bytes under a handle."""
@@ -64,6 +67,11 @@ class Parcel:
     def __del__(self) -> None:
         """Let go of the bytes."""
         self._archive.drop(self._handle)
+
+
+def parcel_of(archive: Archive, data: bytes) -> Parcel:
+    """Bytes in an archive, or in memory where they are too few to be worth a place in it."""
+    return Parcel(archive if len(data) >= ARCHIVED_BYTES else IN_MEMORY, data)
 
 
 class Parts(NamedTuple):

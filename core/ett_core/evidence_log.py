@@ -13,11 +13,10 @@ from typing import Any
 
 import msgspec
 
-from ett_core.archive import IN_MEMORY, Archive, Parcel
+from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 from ett_core.causes import cause_of_event, senders_told, with_sender
 from ett_core.events import Evidence, Failure
 from ett_core.plain_text import plain
-from ett_core.shelf import ARCHIVED_BYTES
 
 EVIDENCE_KEPT = 100
 """Latest lines kept of one attempt."""
@@ -124,7 +123,7 @@ class EvidenceLog:
             del found[attempt], self._told[attempt]
         self._at_hand = {attempt: found.pop(attempt) for attempt in list(found)[-ATTEMPTS_AT_HAND:]}
         packed = zlib.compress(_encoder.encode(found), COMPRESSION_LEVEL)
-        self._packed = Parcel(self._archive if len(packed) >= ARCHIVED_BYTES else IN_MEMORY, packed)
+        self._packed = parcel_of(self._archive, packed)
 
 
 def line_of(event: Evidence | Failure) -> EvidenceLine:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
+
+import msgspec
+
+from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
+
+COMPRESSION_LEVEL = 1
 
 
 class Sequences:
@@ -117,18 +124,33 @@ class WriterSequences:
     >>> seen = WriterSequences()
     >>> [seen.add("w", n) for n in (0, 1, 3, 1, 2)], seen.texts()
     ([True, True, True, False, True], {'w': '0-3'})
+
+    Those of writers that have fallen silent can be put away, until an unknown one speaks:
+
+    >>> seen.put_away(but=["v"])
+    >>> seen.add("w", 3), seen.add("w", 4)
+    (False, True)
     """
 
-    __slots__ = ("_held",)
+    __slots__ = ("_archive", "_held", "_packed")
 
-    def __init__(self, texts: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(self, texts: Mapping[str, str] = MappingProxyType({}), archive: Archive = IN_MEMORY) -> None:
+        """Start with what `texts` gave; `archive` keeps what is rarely needed again."""
+        self._archive = archive
         self._held: dict[str, int | Sequences] = {}
+        self._packed: Parcel | None = None
+        self._hold(texts)
+
+    def _hold(self, texts: Mapping[str, str]) -> None:
         for writer, text in texts.items():
             self._held[sys.intern(writer)] = _smallest(Sequences.parse(text))
 
     def add(self, writer: str, number: int) -> bool:
         """Take in a number of a writer; False if it was there."""
         held = self._held.get(writer, -1)
+        if held == -1 and self._packed is not None:
+            self._bring_back()
+            held = self._held.get(writer, -1)
         if type(held) is int:
             if number == held + 1:
                 self._held[writer if number else sys.intern(writer)] = number
@@ -141,10 +163,29 @@ class WriterSequences:
 
     def texts(self) -> dict[str, str]:
         """The text form of each writer's numbers."""
-        return {
+        return self._unpacked() | {
             writer: (f"0-{held}" if held else "0") if isinstance(held, int) else str(held)
             for writer, held in self._held.items()
         }
+
+    def put_away(self, but: Collection[str]) -> None:
+        """Put away the numbers of all writers but some."""
+        if self._held.keys() <= set(but):
+            return
+        texts = self.texts()
+        self._held = {writer: held for writer, held in self._held.items() if writer in but}
+        away = {writer: text for writer, text in texts.items() if writer not in self._held}
+        packed = zlib.compress(msgspec.msgpack.encode(away), COMPRESSION_LEVEL)
+        self._packed = parcel_of(self._archive, packed)
+
+    def _bring_back(self) -> None:
+        self._hold(self._unpacked())
+        self._packed = None
+
+    def _unpacked(self) -> dict[str, str]:
+        if self._packed is None:
+            return {}
+        return msgspec.msgpack.decode(zlib.decompress(self._packed.read()), type=dict[str, str])
 
 
 def _smallest(sequences: Sequences) -> int | Sequences:

@@ -11,10 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from ett_core.archive import IN_MEMORY, Archive, Parcel
-
-ARCHIVED_BYTES = 512
-"""Less than this is not worth a place in an archive."""
+from ett_core.archive import IN_MEMORY, Archive, parcel_of
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -47,7 +44,7 @@ class Shelf(Generic[Record]):
         rows: list[tuple[Any, ...]] = [msgspec.structs.astuple(record) for record in records]
         self._count = len(rows)
         packed = _encoder.encode(rows) if rows else b""
-        self._parcel = Parcel(self._archive if len(packed) >= ARCHIVED_BYTES else IN_MEMORY, packed)
+        self._parcel = parcel_of(self._archive, packed)
 
     def records(self) -> list[Record]:
         """The records that are held."""

@@ -78,7 +78,7 @@ class JobFold:
         """Their lanes, while nothing comes to them; the last lane is then the only one at hand."""
         self._kept: list[AnyEvent] | None = [] if history is None else None
         self._history: History = history if history is not None else self._from_memory
-        self._sequences = WriterSequences()
+        self._sequences = WriterSequences(archive=archive)
         self._lanes: dict[int, Lane] = {}
         self._job_ends: list[JobEnded] = []
         self._clocks: dict[str, Clock] = {}
@@ -111,7 +111,7 @@ class JobFold:
         if state.limits != asdict(settings):
             raise ValueError("a fold was kept with other settings of the accounting")
         fold = cls(state.job_id, settings=settings, history=history, archive=archive)
-        fold._sequences = WriterSequences(state.sequences)
+        fold._sequences = WriterSequences(state.sequences, archive)
         fold._lanes = {
             lane.number: Lane.of_state(state.job_id, settings, lane, archive, fold.refusals)
             for lane in state.lanes
@@ -178,6 +178,8 @@ class JobFold:
         for number, lane in self._lanes.items():
             if number != last:
                 lane.rest(latest_ns)
+        if self._sealed is not None:
+            self._sequences.put_away(but=self._lanes[last].writers())
 
     def _is_repeat(self, event: AnyEvent) -> bool:
         """Whether a known key came with a content that is known to be the same."""
@@ -305,6 +307,8 @@ class JobFold:
         lanes = [self._lanes.pop(number) for number in sorted(self._lanes)[:-1]]
         self._sealed = Sealed(lanes, chain.earlier.partitions, self._settings, self._archive)
         chain.earlier.put_away(self._sealed, chain.seam(self._job_ends))
+        (last,) = self._lanes.values()
+        self._sequences.put_away(but=last.writers())
 
     def _unseal(self) -> None:
         """Bring back the lanes that were put away."""

@@ -190,9 +190,13 @@ class Lane:
         ranks = [rank for rank, _ in self._presence if rank >= 0]
         return bool(ranks) and ranks.count(min(ranks)) > 1
 
+    def writers(self) -> set[str]:
+        """Who sent events of this attempt."""
+        return {row[1] for row in self._told_presence()}
+
     def has_writer(self, writer: str) -> bool:
         """Whether a writer sent events of this attempt."""
-        return any(row[1] == writer for row in self._told_presence())
+        return writer in self.writers()
 
     def holds(self, at_ns: int, event: AnyEvent) -> bool:
         """Whether this very event is among those still held in order."""

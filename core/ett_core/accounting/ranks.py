@@ -15,9 +15,6 @@ from ett_core.accounting.account import seconds
 from ett_core.accounting.phases import Phase
 from ett_core.accounting.rank import Rank, RankMark, RankState, begin_reported, begin_unreported
 
-RanksMark = dict[int, tuple[Rank, RankMark]]
-"""A point to come back to: of each rank that was at hand. Those that were not are as they lie packed."""
-
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(RankState)
 
@@ -35,6 +32,13 @@ class Entered(NamedTuple):
     """Unix seconds by rank."""
 
 
+class RanksMark(NamedTuple):
+    """A point in `Ranks` to come back to; ranks that were not at hand are as they lie packed."""
+
+    at_hand: dict[int, tuple[Rank, RankMark]]
+    entered: Entered | None
+
+
 class Ranks:
     """All ranks that spoke in an attempt, by number."""
 
@@ -46,7 +50,8 @@ class Ranks:
         self._packed: dict[int, bytes] = {}
         """Also of some that are at hand: as they were when they were packed."""
         self._entered: Entered | None = None
-        self._marked: RanksMark = {}
+        self._marked: dict[int, tuple[Rank, RankMark]] = {}
+        """Of the latest mark."""
 
     def __contains__(self, number: int) -> bool:
         """Whether a rank spoke."""
@@ -126,32 +131,32 @@ class Ranks:
         return Entered(leader, first_report_ns, *begin, next(steps, None), batches)
 
     def mark(self) -> RanksMark:
-        """What `restore` needs to come back to this point; the same object where nothing has changed."""
-        marks = {number: (rank, rank.mark()) for number, rank in self._at_hand.items()}
-        if marks != self._marked:
-            self._marked = marks
-        return self._marked
+        """What `restore` needs to come back to this point; marks share what did not change between them."""
+        at_hand = {number: (rank, rank.mark()) for number, rank in self._at_hand.items()}
+        if at_hand != self._marked:
+            self._marked = at_hand
+        return RanksMark(self._marked, self._entered)
 
     def restore(self, mark: RanksMark) -> None:
         """Forget everything after `mark`."""
-        self._entered, self._marked = None, mark
+        self._marked, self._entered = mark
         self._at_hand = {}
-        for number, (rank, rank_mark) in mark.items():
+        for number, (rank, rank_mark) in mark.at_hand.items():
             rank.restore(rank_mark)
             self._at_hand[number] = rank
 
     def pack(self, leader: int | None, marks: Sequence[RanksMark]) -> None:
         """Pack the ranks that are in the loop and are the same in all marks that lead back."""
-        told = {id(mark): mark for mark in (*marks, self._marked)}.values()
+        told = {id(each): each for each in (*(mark.at_hand for mark in marks), self._marked)}.values()
         for number, rank in [*self._at_hand.items()]:
             log, now = rank.since_report, (rank, rank.mark())
             if number == leader or log is None or not log.is_empty():
                 continue
-            if all(mark.get(number) == now for mark in told):
+            if all(each.get(number) == now for each in told):
                 self._packed[number] = _encoder.encode(rank.state())
                 del self._at_hand[number]
-                for mark in told:
-                    del mark[number]
+                for each in told:
+                    del each[number]
 
     def states(self) -> dict[int, RankState]:
         """The ranks as values."""
