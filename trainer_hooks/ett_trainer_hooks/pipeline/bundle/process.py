@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 
 from ett_trainer_hooks.pipeline.bundle import compiler
@@ -127,7 +128,19 @@ class ProcessBundle:
         except OSError as error:
             return Use(outcome="bypass", why=f"{self.cache_dir} cannot be written ({error})")
         self.know(entry.artifacts)
+        self._note_use(entry)
         return Use(outcome="hit", why="", entry=entry)
+
+    def _note_use(self, entry: Entry) -> None:
+        """Let the store know, on a thread of its own; one that cannot be written to need not."""
+        store = self._store
+        assert store is not None  # noqa: S101 - for the type checker
+
+        def note() -> None:
+            with suppress(StoreFailedError):
+                store.note_use(entry)
+
+        threading.Thread(target=note, name="bundle use", daemon=True).start()
 
     def _save(self) -> None:
         if not self._told_gain:
