@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from torchrec.modules.embedding_configs import DataType  # noqa: E402
 from ett_trainer_hooks.pipeline import plan_store  # noqa: E402
 from ett_trainer_hooks.pipeline.plan_context import MEMORY_TOLERANCE, context_of, difference, outline, plain  # noqa: E402
 from ett_trainer_hooks.pipeline.plan_format import restored, stored  # noqa: E402
-from ett_trainer_hooks.pipeline.plan_store import PlanStore, UnusablePlanError  # noqa: E402
+from ett_trainer_hooks.pipeline.plan_store import PlanStore, PlanStoreError  # noqa: E402
 
 pytestmark = pytest.mark.service("torch")
 
@@ -64,10 +63,10 @@ def planned():
 
 def test_a_plan_comes_back_for_the_same_start(tmp_path, planned):
     context, plan = planned
-    PlanStore(tmp_path).save(context, plan)
-    found, _ = PlanStore(tmp_path).load(Job().context())
+    PlanStore(str(tmp_path)).save(context, plan)
+    found, _ = PlanStore(str(tmp_path)).load(Job().context())
     assert found == plan
-    assert [path.name for path in tmp_path.iterdir()] == [f"plan-{plan_store.key_of(context)}.json"]
+    assert [path.name for path in tmp_path.iterdir()] == [plan_store.path_of(context)]
 
 
 @pytest.mark.parametrize(
@@ -81,22 +80,22 @@ def test_a_plan_comes_back_for_the_same_start(tmp_path, planned):
 )
 def test_what_was_made_for_another_start_is_named(tmp_path, planned, changed, reason):
     """The reader learns what is not as it was, with both values."""
-    PlanStore(tmp_path).save(*planned)
-    with pytest.raises(UnusablePlanError) as error:
-        PlanStore(tmp_path).load(Job(**changed).context())
+    PlanStore(str(tmp_path)).save(*planned)
+    with pytest.raises(PlanStoreError) as error:
+        PlanStore(str(tmp_path)).load(Job(**changed).context())
     assert reason in str(error.value)
 
 
 def test_memory_may_differ_a_little_and_no_more(tmp_path, planned):
     """Two hosts of one kind seldom have quite the same."""
-    PlanStore(tmp_path).save(*planned)
+    PlanStore(str(tmp_path)).save(*planned)
     for part, fits in ((MEMORY_TOLERANCE / 2, True), (MEMORY_TOLERANCE * 2, False)):
         context = Job(ddr=int(2**34 * (1 + part))).context()
         if fits:
-            assert PlanStore(tmp_path).load(context)[0] == planned[1]
+            assert PlanStore(str(tmp_path)).load(context)[0] == planned[1]
         else:
-            with pytest.raises(UnusablePlanError, match="ddr of rank 0 was 17179869184 bytes, is 1"):
-                PlanStore(tmp_path).load(context)
+            with pytest.raises(PlanStoreError, match="ddr of rank 0 was 17179869184 bytes, is 1"):
+                PlanStore(str(tmp_path)).load(context)
 
 
 def test_a_context_is_plain_data_without_addresses():
@@ -148,19 +147,19 @@ def spoil(path, how):
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ("cut", "cannot be read"),
-        ("flipped", "is damaged"),
-        ("empty", "cannot be read"),
-        ("no JSON", "cannot be read"),
+        ("cut", "is damaged"),
+        ("flipped", "is damaged.* does not have the hash that it names"),
+        ("empty", "is damaged"),
+        ("no JSON", "is damaged"),
         ("newer", "has format 99, not 1"),
     ],
 )
 def test_a_damaged_file_is_no_plan(tmp_path, planned, how, reason):
     """Whatever lies there, it is a reason and no other error."""
-    PlanStore(tmp_path).save(*planned)
+    PlanStore(str(tmp_path)).save(*planned)
     spoil(next(tmp_path.iterdir()), how)
-    with pytest.raises(UnusablePlanError, match=reason):
-        PlanStore(tmp_path).load(Job().context())
+    with pytest.raises(PlanStoreError, match=reason):
+        PlanStore(str(tmp_path)).load(Job().context())
 
 
 def test_a_kernel_that_is_unknown_here_makes_no_plan(planned):
@@ -196,16 +195,33 @@ def test_what_has_no_place_in_the_format_is_refused_by_name():
 def test_old_plans_go(tmp_path, planned, monkeypatch):
     """The oldest of those of other starts; what else lies there stays."""
     monkeypatch.setattr(plan_store, "KEPT", 2)
-    store = PlanStore(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
-    for age, rate in enumerate((0.1, 0.2, 0.3)):
-        store.save(Job(rate=rate).context(), planned[1])
-        newest = max(tmp_path.glob("plan-*.json"), key=lambda path: path.stat().st_mtime_ns)
-        os.utime(newest, (age + 1, age + 1))
+    rates = (0.1, 0.2, 0.3)
+    for now, rate in zip((3.0, 1.0, 2.0), rates, strict=True):
+        PlanStore(str(tmp_path), now=lambda now=now: now).save(Job(rate=rate).context(), planned[1])
     assert (tmp_path / "notes.txt").exists()
-    for rate, kept in ((0.1, False), (0.2, True), (0.3, True)):
-        path = tmp_path / f"plan-{plan_store.key_of(Job(rate=rate).context())}.json"
-        assert path.exists() is kept
+    kept = [(tmp_path / plan_store.path_of(Job(rate=rate).context())).exists() for rate in rates]
+    assert kept == [True, False, True]
+
+
+def test_a_plan_may_lie_at_a_url(planned):
+    """Whatever fsspec reaches; here its memory."""
+    pytest.importorskip("fsspec")
+    store = PlanStore("memory://plans-of-a-test")
+    with pytest.raises(PlanStoreError, match="there is none in memory://plans-of-a-test yet"):
+        store.load(planned[0])
+    store.save(*planned)
+    assert store.load(Job().context())[0] == planned[1]
+
+
+@pytest.mark.parametrize("address", ["a file", "nobody-knows://this"])
+def test_a_place_that_fails_says_so(tmp_path, monkeypatch, planned, address):
+    """The error names the place; the start goes on without it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a file").touch()
+    for work in (lambda store: store.load(planned[0]), lambda store: store.save(*planned)):
+        with pytest.raises(PlanStoreError, match=address):
+            work(PlanStore(address))
 
 
 def test_two_ranks_use_a_plan_only_if_both_hold_it(tmp_path):
@@ -232,13 +248,13 @@ def test_two_ranks_use_a_plan_only_if_both_hold_it(tmp_path):
         for rank in ranks:
             assert rank[name]["calls"] == {"all_reduce": 1, "broadcast_object_list": broadcasts}, name
     for name, rank, reason in (
-        ("first", 0, "none is stored in"),
+        ("first", 0, "there is none in"),
         ("other tables", 1, "shape[0] was 1000, is 2000"),
         ("apart", 0, "another rank has a different one, or none"),
-        ("apart", 1, "none is stored in"),
+        ("apart", 1, "there is none in"),
         ("damaged on one", 0, "another rank has a different one, or none"),
         ("damaged on one", 1, "is damaged"),
     ):
         assert reason in told[name][rank][0][1], name
     assert ranks[0]["again"]["plan"] == ranks[0]["first"]["plan"]
-    assert not list(shared.glob("*/.plan-*"))
+    assert all(path.match("plan-*.json") for path in shared.glob("*/*"))

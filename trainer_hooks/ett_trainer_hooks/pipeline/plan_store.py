@@ -1,24 +1,23 @@
 """The sharding plan of an earlier start, used again where nothing that it was made for has changed.
 
 Planning takes seconds to minutes and a broadcast of the plan; a restart in the same circumstances
-would come to the same plan. So it is kept in a directory, one file a context (`plan-CONTEXT.json`):
+would come to the same plan. So it is kept, one file a context (`plan-CONTEXT.json`):
 versions, topology, tables, sharders, constraints. At a restart every rank reads the file for itself
 and the ranks compare digests in one small all-reduce; nothing is broadcast. Whatever does not fit, on
 any rank, makes all of them plan anew, and each rank tells why by a decision event.
 
-The directory may be shared by all hosts or be one on each host: the first rank of every host writes.
+The place may be shared by all hosts or be a directory on each: the first rank of every host writes.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from fnmatch import fnmatch
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import torch
@@ -27,65 +26,81 @@ from torchrec.distributed.types import ShardingPlan
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.agreement import all_agree
+from ett_trainer_hooks.pipeline.bundle.files import Files, files_at
+from ett_trainer_hooks.pipeline.bundle.patience import within
 from ett_trainer_hooks.pipeline.plan_context import Context, context_of, difference, memory_difference
 from ett_trainer_hooks.pipeline.plan_format import Tables, restored, stored
 
+T = TypeVar("T")
 FORMAT = 1
 KEPT = 16
-"""Plans of other contexts that stay in a directory; the oldest goes first."""
-READABLE = 0o644
-"""A plan is no secret, and the ranks of another user may share the directory."""
+"""Plans that stay in a place; the oldest goes first."""
+PLANS = "plan-*.json"
+PATIENCE_S = 30.0
 
 USED = "the stored sharding plan is used"
 MADE = "the sharding plan is made anew"
 NOT_STORED = "the sharding plan is not stored"
 
 
-class UnusablePlanError(ValueError):
-    """A stored plan is not there, is damaged, or was made for something else; says which."""
+class PlanStoreError(Exception):
+    """A plan cannot be had, or kept: not there, damaged, made for something else; or the place fails."""
 
 
-class _Body(msgspec.Struct, frozen=True):
+class Body(msgspec.Struct, frozen=True):
+    """A plan, and what it was made for."""
+
     context: Context
     tables: Tables
 
 
-class _File(msgspec.Struct, frozen=True):
+class _Sealed(msgspec.Struct, frozen=True):
     format: int
+    made_at: float
     sha256: str
     body: msgspec.Raw
 
 
-class PlanStore:
-    """The plans in one directory, which need not exist yet."""
+class Opened(msgspec.Struct, frozen=True):
+    """What a file holds; the hash is of its body, so it is the same in all files of one plan."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    made_at: float
+    sha256: str
+    body: Body
+
+
+class PlanStore:
+    """The plans at an address: a directory, which need not exist yet, or a URL that fsspec understands.
+
+    Args:
+        address: where they lie.
+        patience_s: longest time for one answer of the place.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self, address: str, *, patience_s: float = PATIENCE_S, now: Callable[[], float] = time.time
+    ) -> None:
+        self._address = address
+        self._patience_s = patience_s
+        self._now = now
 
     def load(self, context: Context) -> tuple[ShardingPlan, str]:
         """The plan made for a context, and the digest of its file.
 
         Raises:
-            UnusablePlanError: there is none that can be used.
+            PlanStoreError: there is none that can be used.
         """
-        path = self._path(context)
+        path = path_of(context)
         try:
-            file = msgspec.json.decode(path.read_bytes(), type=_File)
+            file = opened(self._read(path))
+            plan = restored(file.body.tables)
         except FileNotFoundError:
-            raise UnusablePlanError(self._absence(context)) from None
-        except (OSError, msgspec.DecodeError) as error:
-            raise UnusablePlanError(f"{path} cannot be read: {error}") from error
-        if file.format != FORMAT:
-            raise UnusablePlanError(f"{path} has format {file.format}, not {FORMAT}")
-        if sha256(file.body).hexdigest() != file.sha256:
-            raise UnusablePlanError(f"{path} is damaged: its content does not have the hash that it names")
-        try:
-            body = msgspec.json.decode(file.body, type=_Body)
-            plan = restored(body.tables)
-        except (ValueError, KeyError) as error:
-            raise UnusablePlanError(f"{path} holds no plan for this torchrec: {error}") from error
-        if changed := _changed(body.context, context):
-            raise UnusablePlanError(f"{path} was made for something else: {changed}")
+            raise PlanStoreError(self._absence(context)) from None
+        except ValueError as error:
+            raise PlanStoreError(f"{path} in {self._address} is damaged, or newer: {error}") from error
+        if changed := _changed(file.body.context, context):
+            raise PlanStoreError(f"{path} in {self._address} was made for something else: {changed}")
         return plan, file.sha256
 
     def save(self, context: Context, plan: ShardingPlan) -> None:
@@ -93,47 +108,69 @@ class PlanStore:
 
         Raises:
             ValueError: the plan holds what has no place in the format.
-            OSError: the directory does not take it.
+            PlanStoreError: the place does not take it.
         """
-        body = msgspec.json.encode(_Body(context, stored(plan)))
-        data = msgspec.json.encode(_File(FORMAT, sha256(body).hexdigest(), msgspec.Raw(body)))
-        self._root.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self._root, prefix=".plan-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fchmod(file.fileno(), READABLE)
-                os.fsync(file.fileno())
-            Path(name).replace(self._path(context))
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
-        for old in self._newest_first()[KEPT:]:
-            old.unlink(missing_ok=True)
+        body = msgspec.json.encode(Body(context, stored(plan)))
+        file = _Sealed(FORMAT, self._now(), sha256(body).hexdigest(), msgspec.Raw(body))
+        own = path_of(context)
+        self._ask(lambda files: files.write(own, msgspec.json.encode(file)))
+        paths = self._paths()
+        if len(paths) > KEPT:
+            kept = [own, *(path for path, _ in self._newest_first(paths) if path != own)][:KEPT]
+            for path in {*paths} - {*kept}:
+                self._remove(path)
 
-    def _path(self, context: Context) -> Path:
-        return self._root / f"plan-{key_of(context)}.json"
+    def _paths(self) -> list[str]:
+        return [path for path in self._ask(lambda files: files.sizes("")) if fnmatch(path, PLANS)]
 
-    def _newest_first(self) -> list[Path]:
+    def _newest_first(self, paths: Iterable[str]) -> list[tuple[str, Opened]]:
+        """Those of the files that can be read."""
         found = []
-        for path in self._root.glob("plan-*.json"):
-            with contextlib.suppress(OSError):
-                found.append((path.stat().st_mtime, path))
-        return [path for _, path in sorted(found, reverse=True)]
+        for path in paths:
+            with suppress(FileNotFoundError, ValueError):  # taken away meanwhile, or damaged
+                found.append((path, opened(self._read(path))))
+        return sorted(found, key=lambda each: -each[1].made_at)
 
     def _absence(self, context: Context) -> str:
-        """Why there is no plan for a context: what the newest of the others was made for."""
-        for path in self._newest_first():
-            try:
-                file = msgspec.json.decode(path.read_bytes(), type=_File)
-                other = msgspec.json.decode(file.body, type=_Body).context
-            except (OSError, msgspec.DecodeError):
-                continue
-            return (
-                f"none is stored in {self._root} for this start; since the newest: {_changed(other, context)}"
-            )
-        return f"none is stored in {self._root}"
+        """Why there is no plan for a context: how the newest of the others does not fit."""
+        for _, file in self._newest_first(self._paths()):
+            changed = _changed(file.body.context, context)
+            return f"none in {self._address} is for this start; since the newest, {changed}"
+        return f"there is none in {self._address} yet"
+
+    def _read(self, path: str) -> bytes:
+        return self._ask(lambda files: files.read(path))
+
+    def _remove(self, path: str) -> None:
+        self._ask(lambda files: files.remove(path))
+
+    def _ask(self, question: Callable[[Files], T]) -> T:
+        """One answer of the place, in time; FileNotFoundError passes through."""
+        try:
+            return within(self._patience_s, lambda: question(files_at(self._address)))
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # places of all kinds raise errors of all kinds
+            raise PlanStoreError(f"{self._address}: {type(error).__name__}: {error}") from error
+
+
+def opened(data: bytes) -> Opened:
+    """What a file holds.
+
+    Raises:
+        ValueError: it is damaged, or of another format.
+    """
+    sealed = msgspec.json.decode(data, type=_Sealed)
+    if sealed.format != FORMAT:
+        raise ValueError(f"it has format {sealed.format}, not {FORMAT}")
+    if sha256(sealed.body).hexdigest() != sealed.sha256:
+        raise ValueError("its content does not have the hash that it names")
+    return Opened(sealed.made_at, sealed.sha256, msgspec.json.decode(sealed.body, type=Body))
+
+
+def path_of(context: Context) -> str:
+    """The file that is for a context."""
+    return PLANS.replace("*", key_of(context))
 
 
 def key_of(context: Context) -> str:
@@ -165,7 +202,7 @@ def stored_plan(  # noqa: PLR0913 - what `collective_plan` takes, and the store
     if context is not None and _is_first_of_host():
         try:
             store.save(context, plan)
-        except (OSError, ValueError) as error:
+        except (PlanStoreError, ValueError) as error:
             recorder.decision(NOT_STORED, str(error))
     return plan
 
@@ -183,7 +220,7 @@ def _look(
         return None, None, None, f"this planner does not tell what it plans for: {error}"
     try:
         plan, digest = store.load(context)
-    except UnusablePlanError as why:
+    except PlanStoreError as why:
         return context, None, None, str(why)
     return context, plan, f"{key_of(context)} {digest}".encode(), ""
 

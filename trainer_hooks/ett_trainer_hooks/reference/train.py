@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -129,7 +128,7 @@ class Start:
         """Which rank keeps which part of the tables."""
         if not self._settings.uses("stored_plan"):
             return work.model.plan_shards(model, device)
-        return work.plan_again(model, device, Path(self._settings.cache) / "plans", self._recorder)
+        return work.plan_again(model, device, f"{self._settings.cache}/plans", self._recorder)
 
     def shards(self, _: Here, work: ModuleType, device: Any, model: Any, plan: Any) -> Any:  # noqa: ANN401
         """The learner with this rank's part of the tables, as yet with its first weights."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -58,10 +57,10 @@ def build(settings: Settings, on: torch.device) -> torch.nn.Module:
     return dlrm
 
 
-def plan_again(dlrm: torch.nn.Module, on: torch.device, folder: Path, recorder: Recorder) -> ShardingPlan:
-    """The sharding plan of an earlier start that `folder` holds, or a new one."""
+def plan_again(dlrm: torch.nn.Module, on: torch.device, address: str, recorder: Recorder) -> ShardingPlan:
+    """The sharding plan of an earlier start that lies at `address`, or a new one."""
     planner = model.planner(on)
-    return stored_plan(planner, dlrm, model.sharders(), store=PlanStore(folder), recorder=recorder)
+    return stored_plan(planner, dlrm, model.sharders(), store=PlanStore(address), recorder=recorder)
 
 
 def restore(learner: model.Learner, store: CheckpointStore, step: int) -> None:

@@ -37,7 +37,7 @@ def start(root, rows=1000):
     told = Told()
     with CollectiveCount() as count:
         plan = stored_plan(
-            planner, collection, [EmbeddingBagCollectionSharder()], store=PlanStore(root), recorder=told
+            planner, collection, [EmbeddingBagCollectionSharder()], store=PlanStore(str(root)), recorder=told
         )
     calls = {name: count.calls.get(name, 0) for name in ("all_reduce", "broadcast_object_list")}
     return {"plan": str(plan), "told": told.decisions, "calls": calls}
