@@ -40,6 +40,8 @@ from ett_core import events as ev
 SENDERS = 8
 MEMORY = "/dev/shm"  # noqa: S108 - a file system in memory
 """Prometheus writes there, as if it had another disk than the exporter."""
+FIRST_S = 10.0
+"""In which the first scrape is made, begun at the latest by Prometheus after its interval."""
 A_SEGMENT = 20
 A_SECOND = 100
 HEADERS = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
@@ -80,6 +82,15 @@ class Waits(NamedTuple):
     def at(self, share: float) -> float:
         """Milliseconds that this share of the requests did not exceed."""
         return 1e3 * self.seconds[min(int(share * len(self.seconds)), len(self.seconds) - 1)]
+
+
+class Found(NamedTuple):
+    """Waits of senders: alone, beside the first scrape, beside later ones; what Prometheus says."""
+
+    alone: Waits
+    first: Waits
+    beside: Waits
+    history: dict[str, list[float]]
 
 
 class Jobs:
@@ -221,28 +232,29 @@ def history(url: str, series: str, seconds: float) -> list[float]:
     return [float(value) for _, value in result[0]["values"]] if result else []
 
 
-def scraped(
-    server: Server, jobs: Jobs, seconds: float, every_s: int
-) -> tuple[Waits, Waits, dict[str, list[float]]]:
+def scraped(server: Server, jobs: Jobs, seconds: float, every_s: int) -> Found:
     """Waits of senders alone and beside Prometheus, and what Prometheus says of its scrapes."""
     alone = stream(server.port, jobs, seconds / 2)
     with (
         tempfile.TemporaryDirectory(dir=MEMORY) as place,
         prometheus(server.port, Path(place), every_s) as url,
+        ThreadPoolExecutor(1) as pool,
     ):
-        await_first_scrape(url)
+        waiting = pool.submit(await_first_scrape, url)
+        first = stream(server.port, jobs, FIRST_S)
+        waiting.result()
         beside = stream(server.port, jobs, seconds)
         names = ("scrape_duration_seconds", "scrape_samples_scraped", "up")
-        return alone, beside, {name: history(url, name, seconds) for name in names}
+        return Found(alone, first, beside, {name: history(url, name, seconds) for name in names})
 
 
-def row(name: str, alone: Waits, beside: Waits, found: dict[str, list[float]]) -> str:
-    (first, *took), samples = found["scrape_duration_seconds"], found["scrape_samples_scraped"]
+def row(name: str, found: Found) -> str:
+    (once, *took), samples = (found.history[f"scrape_{of}"] for of in ("duration_seconds", "samples_scraped"))
+    waits = " | ".join(f"{w.at(0.5):.1f}, {w.at(0.99):.0f}, {w.at(1):.0f}" for w in found[:3])
+    span = f"{statistics.median(took):.2f} ({min(took):.2f} to {max(took):.2f}), the first {once:.2f}"
     return (
-        f"| {name} | {max(samples, default=0):,.0f} | {len(took)}, {found['up'].count(0.0)} failed "
-        f"| {statistics.median(took):.2f} ({min(took):.2f} to {max(took):.2f}), the first {first:.2f} "
-        f"| {alone.at(0.5):.1f}, {alone.at(0.99):.0f}, {alone.at(1):.0f} "
-        f"| {beside.at(0.5):.1f}, {beside.at(0.99):.0f}, {beside.at(1):.0f} |"
+        f"| {name} | {max(samples, default=0):,.0f} | {len(took)}, {found.history['up'].count(0.0)} failed "
+        f"| {span} | {waits} |"
     )
 
 
@@ -253,23 +265,23 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=10, help="seconds between scrapes")
     arguments = parser.parse_args()
     print(f"{arguments.jobs:,} jobs, {A_SECOND} segments of {A_SEGMENT} events a second, {SENDERS} senders\n")
-    waits = "ingest alone, ms: p50, p99, max | the same beside scrapes"
+    waits = "ingest alone, ms: p50, p99, max | beside the first scrape | beside later ones"
     print(f"| what | samples | scrapes | a scrape, s, median (range) | {waits} |")
-    print("|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         with running(exporter(str(Path(place) / "ours"))) as server:
             jobs = Jobs(arguments.jobs)
             fill(server.port, jobs)
             server.get("/metrics")
-            results = scraped(server, jobs, arguments.seconds, arguments.every)
-            samples = int(max(results[2]["scrape_samples_scraped"], default=0))
-            print(row("ett exporter", *results), flush=True)
+            found = scraped(server, jobs, arguments.seconds, arguments.every)
+            samples = int(max(found.history["scrape_samples_scraped"], default=0))
+            print(row("ett exporter", found), flush=True)
         head, start = RIVAL.split("app = Starlette(")
         routes = start.replace("routes=[", 'routes=[Route("/metrics", metrics), ')
         rival = [sys.executable, "-c", head + RIVAL_METRICS + "app = Starlette(" + routes]
         with running([*rival, str(Path(place) / "rival"), str(samples)]) as server:
-            results = scraped(server, Jobs(arguments.jobs), arguments.seconds, arguments.every)
-            print(row("rows, prometheus_client", *results), flush=True)
+            found = scraped(server, Jobs(arguments.jobs), arguments.seconds, arguments.every)
+            print(row("rows, prometheus_client", found), flush=True)
 
 
 if __name__ == "__main__":

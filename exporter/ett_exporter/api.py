@@ -27,6 +27,7 @@ from ett_exporter.failure_reads import FailureReads
 from ett_exporter.history import FleetHistory
 from ett_exporter.intake import Intake
 from ett_exporter.lever_reads import LeverReads
+from ett_exporter.negotiation import patience_s
 from ett_exporter.openapi import description, page
 from ett_exporter.queries import ChangesQuery, Nothing, QueryError, SpanQuery, from_pairs
 from ett_exporter.reads import Reads, UnknownJobError
@@ -164,7 +165,8 @@ class _Handlers:
     async def _metrics(self, request: Request, _grant: Grant) -> Response:
         headers = request.headers
         accept, encoding = headers.get("accept", ""), headers.get("accept-encoding", "")
-        answer = await run_in_threadpool(self._exposition.answer, accept, encoding)
+        within_s = patience_s(headers.get("x-prometheus-scrape-timeout-seconds", ""))
+        answer = await run_in_threadpool(self._exposition.answer, accept, encoding, within_s)
         packed = {"Content-Encoding": answer.encoding} if answer.encoding else {}
         described = {"Content-Type": answer.content_type, "Vary": "Accept, Accept-Encoding"}
         length = {"Content-Length": str(sum(map(len, answer.parts)))}

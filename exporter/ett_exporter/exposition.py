@@ -27,6 +27,8 @@ from ett_exporter.shown import Shown
 from ett_exporter.text import EOF, JobText, Sample, Samples, head, summary
 
 RENEW_FOR_S = 0.2
+MEET_SHARE = 0.6
+"""Of the time that a scraper waits, for the first views of jobs; the rest is for writing and sending."""
 TICK_FOR_S = 0.0125
 TICK_EVERY_S = 0.05
 """Between scrapes a quarter of one processor, at most, goes into renewing."""
@@ -62,13 +64,17 @@ class Exposition:
         """Of the latest view that is shown."""
         self._last_s = 0.0
 
-    def answer(self, accept: str = "", accept_encoding: str = "") -> Answer:
-        """The answer to a scrape with these headers."""
+    def answer(self, accept: str = "", accept_encoding: str = "", within_s: float = math.inf) -> Answer:
+        """The answer to a scrape with these headers, which waits for it for `within_s` seconds.
+
+        Jobs whose first view cannot be made in that time are left to the next answer.
+        """
         kind = content_type(accept)
         packed = wants_gzip(accept_encoding)
         began_s = self._monotonic()
         with self._lock:
-            self._renew(RENEW_FOR_S, meets_all=True)
+            waited_s = self._monotonic() - began_s
+            self._renew(RENEW_FOR_S, meet_for_s=max(MEET_SHARE * within_s - waited_s, RENEW_FOR_S))
             self._let_go()
             texts, pieces = self._parts(openmetrics=kind == OPENMETRICS, packed=packed)
             self._last_s = self._monotonic() - began_s
@@ -84,9 +90,9 @@ class Exposition:
             finally:
                 self._lock.release()
 
-    def _renew(self, for_s: float, older_than_s: float = 0.0, *, meets_all: bool = False) -> None:
+    def _renew(self, for_s: float, older_than_s: float = 0.0, *, meet_for_s: float = 0.0) -> None:
         now, roster, shown = self._service.clock(), self._service.roster, self._shown
-        roster.renew(now, for_s, older_than_s, meets_all=meets_all)
+        roster.renew(now, for_s, older_than_s, meet_for_s=meet_for_s)
         self._number, views = roster.since(self._number)
         for view in views:
             shown.put(view)

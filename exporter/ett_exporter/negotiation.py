@@ -1,4 +1,6 @@
-"""Which format and encoding a scraper asked for: pure (RFC 9110, sections 12.4 and 12.5).
+"""Which format and encoding a scraper asked for, and how long it waits: pure.
+
+Formats and encodings are those of RFC 9110, sections 12.4 and 12.5.
 
 Whoever asks in a way that is not understood gets plain text, not an error: a scrape that
 fails tells less than one in the oldest format.
@@ -6,6 +8,7 @@ fails tells less than one in the oldest format.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import msgspec
@@ -71,3 +74,16 @@ def _quality(text: str) -> float:
     except ValueError:
         return 0.0
     return quality if 0.0 <= quality <= 1.0 else 0.0
+
+
+def patience_s(timeout: str) -> float:
+    """Seconds that a scraper waits, by `X-Prometheus-Scrape-Timeout-Seconds`; infinite where it does not say.
+
+    >>> patience_s("10.000000"), patience_s(""), patience_s("-1"), patience_s("nan"), patience_s("soon")
+    (10.0, inf, inf, inf, inf)
+    """
+    try:
+        seconds = float(timeout)
+    except ValueError:
+        return math.inf
+    return seconds if seconds > 0 else math.inf

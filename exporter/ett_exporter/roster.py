@@ -79,20 +79,23 @@ class Roster:
         """Jobs in memory."""
         return len(self._jobs)
 
-    def renew(self, now: float, for_s: float, older_than_s: float = 0.0, *, meets_all: bool = True) -> None:
+    def renew(
+        self, now: float, for_s: float, older_than_s: float = 0.0, *, meet_for_s: float = math.inf
+    ) -> None:
         """Renew the oldest views as of `now`, for at most `for_s` seconds; none younger than `older_than_s`.
 
-        Jobs that have no view yet come first; where it `meets_all`, each gets one, however long that takes.
+        Jobs that have no view yet come first, and for them there are `meet_for_s` seconds.
 
         Raises:
             StoreError: a job has to be read from the store, and cannot be.
         """
-        until_s = self._monotonic() + for_s
+        began_s = self._monotonic()
+        until_s, met_until_s = began_s + for_s, began_s + meet_for_s
         round_ = self._begin_round()
         while True:
             oldest = now - older_than_s
-            if self._monotonic() >= until_s:
-                if not meets_all:
+            if (now_s := self._monotonic()) >= until_s:
+                if now_s >= met_until_s:
                     return
                 oldest = -math.inf
             turn = self._next(round_, oldest)
@@ -103,9 +106,9 @@ class Roster:
             finally:
                 self._enter(turn)
             breathe()
-        if meets_all:
-            with self._was_met:
-                self._was_met.wait_for(lambda: not self._meeting)
+        left_s = met_until_s - self._monotonic()
+        with self._was_met:
+            self._was_met.wait_for(lambda: not self._meeting, None if math.isinf(left_s) else left_s)
 
     def since(self, number: int) -> tuple[int, list[JobView]]:
         """The views that came after a number, in their order, and the number to ask with the next time."""

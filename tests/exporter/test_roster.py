@@ -52,10 +52,29 @@ def test_a_job_without_a_view_gets_one_even_where_there_is_no_time(opened, story
     """Whoever was told of is there in the next answer; where nobody waits for it, later."""
     opened.roster.renew(NOW, 0.0)
     tell(opened, story("new"))
-    opened.roster.renew(NOW, 0.0, meets_all=False)
+    opened.roster.renew(NOW, 0.0, meet_for_s=0.0)
     assert as_of(opened)["new"] < 0
     opened.roster.renew(NOW, 0.0)
     assert as_of(opened)["new"] == 0
+
+
+def test_a_scraper_gets_what_is_ready_while_it_waits_and_the_rest_next_time(opened, story):
+    """Of six jobs whose first views take 2 s each, three within 6 s of 10, the others in the next answer."""
+    for name in ("d", "e", "f"):
+        tell(opened, story(name, ended=False))
+    passed_s = 0.0
+    for job in opened._live_jobs():
+
+        def slowly(now, make=job.view_at_once):
+            nonlocal passed_s
+            passed_s += 2.0
+            return make(now)
+
+        job.view_at_once = slowly
+    opened.roster._monotonic = lambda: passed_s
+    exposition = Exposition(opened, lambda: passed_s)
+    answers = [lines_of(exposition.answer(within_s=10.0).body.decode()) for _ in range(2)]
+    assert [len(jobs) for jobs in answers] == [3, 6]
 
 
 def test_an_answer_waits_for_first_views_that_another_thread_makes(opened, story):
