@@ -10,14 +10,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ett_core.accounting.state import OVER
 from ett_core.components import TRAINING
 from ett_grafana.config import Config
 from ett_grafana.queries.parts import effective_share, grown
 
 TROUBLE = ("lost", "stalled", "recovering", "unobserved")
 """States of running jobs that somebody should look at."""
-OVER = ("succeeded", "failed", "cancelled", "timed_out", "preempted")
-"""States of jobs that have ended."""
 WHO = ("job_name", "team", "model", "cluster")
 """What a recorded series of one job says about it, beside `job_id`."""
 

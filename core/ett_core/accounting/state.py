@@ -25,6 +25,9 @@ STATES = (
     "unobserved",
 )
 
+OVER = ("succeeded", "failed", "cancelled", "timed_out", "preempted")
+"""States of jobs that have ended."""
+
 _STATE_OF_PHASE = {
     "publish": "publishing",
     "checkpoint": "checkpointing",
