@@ -34,6 +34,10 @@ class UnknownJobError(ExporterError):
     """The exporter answers, but knows no such job."""
 
 
+class LacksError(ExporterError):
+    """What is read has no answer to give, whoever asks: only the query API of an exporter has it."""
+
+
 class Question(msgspec.Struct, Generic[ROW], frozen=True):
     """What is asked of the query API: an address with its parameters, and the type of the answer.
 
@@ -129,7 +133,7 @@ class Client:
         except OSError as error:
             raise ExporterError(f"the token cannot be read: {error.strerror or error}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ExporterError(_why(error, self.base_url)) from error
+            raise ExporterError(why(error, self.base_url)) from error
 
     def _known_of(self, question: Question[ROW]) -> _Known | None:
         with self._lock:
@@ -164,8 +168,11 @@ def in_path(name: str) -> str:
     return quote(name, safe="/:@~")
 
 
-def _why(error: Exception, base_url: str) -> str:
+def why(error: Exception, base_url: str) -> str:
+    """Why a request to an address failed, in a clause."""
     if isinstance(error, httpx.ConnectError):
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return f"the certificate of {base_url} is not trusted here"
         return f"nothing answers at {base_url}"
     if isinstance(error, httpx.TimeoutException):
         return f"{base_url} does not answer in time"

@@ -13,11 +13,13 @@ from ett_dashboard.words import ago, duration, percent, whole
 
 FILTERS = ("team", "cluster", "model", "scheduler")
 """The labels that choose among jobs."""
+NOT_IN_METRICS = ("state_age_s",)
+"""The columns that only the API of an exporter can fill."""
 
 
-def fields(now: float) -> list[Field[Job]]:
-    """The columns of the table of jobs at `now` (Unix seconds)."""
-    return [
+def fields(now: float, *, is_whole: bool = True) -> list[Field[Job]]:
+    """The columns of the table of jobs at `now` (Unix seconds); from metrics not all can be filled."""
+    known: list[Field[Job]] = [
         Field(
             name="job",
             title="Job",
@@ -87,6 +89,7 @@ def fields(now: float) -> list[Field[Job]]:
             show=_duration,
         ),
     ]
+    return [field for field in known if is_whole or field.name not in NOT_IN_METRICS]
 
 
 def taken_away(now: float) -> list[Field[Job]]:

@@ -18,9 +18,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ett_core.credentials import token_source
-from ett_dashboard.client import Api, Client, ExporterError, Question, UnknownJobError
+from ett_dashboard.client import Api, Client, ExporterError, LacksError, Question, UnknownJobError
+from ett_dashboard.prometheus.api import PrometheusApi
+from ett_dashboard.prometheus.engine import Engine
 from ett_dashboard.rows import JobDetail
-from ett_dashboard.settings import Settings
+from ett_dashboard.settings import Settings, of_app
 
 T = TypeVar("T")
 
@@ -36,6 +38,8 @@ class Reading(msgspec.Struct, Generic[T], frozen=True):
     error: str | None = None
     unknown: bool = False
     """True where the exporter answers that it knows no such job."""
+    lacks: bool = False
+    """True where what is read has no answer to give, to nobody; `error` says what would."""
 
 
 class _Entry:
@@ -87,10 +91,20 @@ class SharedReads:
 
 @cache
 def shared_reads() -> SharedReads:
-    """The readings of the exporter that the environment names; half a refresh old at most."""
-    settings = Settings.from_environment()
-    client = Client(settings.exporter_url, token=token_source(settings.token_file))
-    return SharedReads(client, keep_s=settings.refresh_s / 2)
+    """The readings of what the environment names; half a refresh old at most."""
+    settings = of_app()
+    return SharedReads(api_of(settings), keep_s=settings.refresh_s / 2)
+
+
+def api_of(settings: Settings) -> Api:
+    """What the settings say is to be read.
+
+    Raises:
+        ValueError: what it is to be asked with cannot be read.
+    """
+    if settings.prometheus is not None:
+        return PrometheusApi(Engine(settings.prometheus), settings.prometheus.matchers)
+    return Client(settings.exporter_url, token=token_source(settings.token_file))
 
 
 def known(reading: Reading[T]) -> T:
@@ -98,10 +112,13 @@ def known(reading: Reading[T]) -> T:
 
     Raises:
         UnknownJobError: the exporter knows no such job.
+        LacksError: what is read cannot know.
         ExporterError: nothing was read so far.
     """
     if reading.value is not None:
         return reading.value
+    if reading.lacks:
+        raise LacksError(reading.error)
     raise (UnknownJobError if reading.unknown else ExporterError)(reading.error or "nothing was read so far")
 
 
@@ -110,5 +127,7 @@ def _ask(ask: Callable[[], T], before: Reading[T], now: float) -> Reading[T]:
         return Reading(ask(), now)
     except UnknownJobError as error:
         return Reading(error=str(error), unknown=True)
+    except LacksError as error:
+        return Reading(error=str(error), lacks=True)
     except ExporterError as error:
         return Reading(before.value, before.read_at, str(error))

@@ -118,11 +118,24 @@ def section(title: str, note: str = "", *, legend: bool = False) -> str:
     return f'<div class="ett-section"><h2>{escape(title)}</h2><span>{escape(note)}</span>{colours}</div>'
 
 
-def unreachable(error: str, age_s: float | None) -> str:
-    """The banner that says that what is shown is old."""
+def unreachable(source: str, error: str, age_s: float | None) -> str:
+    """The banner that says that what is shown of a source is old."""
     kept = "Nothing was read so far." if age_s is None else f"What you see is {duration(age_s)} old."
-    why = f"<b>The exporter cannot be read:</b> {of_job(error, 200)}."
+    why = f"<b>{escape(source)} cannot be read:</b> {of_job(error, 200)}."
     return f'<div class="ett-banner" role="alert">{why} {kept}</div>'
+
+
+def from_metrics(url: str) -> str:
+    """The banner that says that the figures are those of metrics."""
+    what = "what only the API of an exporter knows is marked where it would stand."
+    return (
+        f'<div class="ett-note" role="note"><b>Metrics only</b>, read from {of_job(url, 120)}: {what}</div>'
+    )
+
+
+def lacking(said: str) -> str:
+    """What stands in the place of what the source does not have."""
+    return f'<p class="ett-quiet ett-lacking">{escape(said[:1].upper() + said[1:])}.</p>'
 
 
 def navigation(pages: Sequence[tuple[str, str]], here: str, asked: Mapping[str, str]) -> str:

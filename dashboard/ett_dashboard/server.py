@@ -21,7 +21,7 @@ from starlette.routing import Route
 from streamlit import config
 
 from ett_dashboard.chart import PLOTLY_SOURCE
-from ett_dashboard.client import ExporterError, UnknownJobError
+from ett_dashboard.client import ExporterError, LacksError, UnknownJobError
 from ett_dashboard.csv_files import FILES
 from ett_dashboard.live import shared_reads
 from ett_dashboard.settings import Address, Settings
@@ -93,6 +93,8 @@ def _csv(request: Request) -> Response:
         content = make(shared_reads(), request.query_params)
     except UnknownJobError as error:
         return PlainTextResponse(f"{error}\n", 404)
+    except LacksError as error:
+        return PlainTextResponse(f"{error}\n", 501)
     except ExporterError as error:
         return PlainTextResponse(f"{error}\n", 503)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What the app is told from outside: which exporter to read, and how often."""
+"""What the app is told from outside: what to read, and how often."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
+import msgspec
+
 from ett_core.credentials import TOKEN_FILE_VARIABLE, token_source
+from ett_dashboard.prometheus.settings import PrometheusSettings
 
 EXPORTER_VARIABLE = "ETT_EXPORTER_URL"
 REFRESH_VARIABLE = "ETT_DASHBOARD_REFRESH_S"
@@ -41,6 +45,14 @@ class Address:
             raise ValueError(f"--port {self.port} is not between 0 and 65535")
 
 
+class Source(msgspec.Struct, frozen=True):
+    """What the pages are read from, as they call it; `is_whole`: whether it knows all that they can show."""
+
+    name: str
+    url: str
+    is_whole: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Settings of the app."""
@@ -58,6 +70,8 @@ class Settings:
 
     grafana_url: str | None = None
     """Address of the Grafana that has our boards, with its sub-path; None: no page links to one."""
+    prometheus: PrometheusSettings | None = None
+    """The server of metrics that is read instead of an exporter; None: the exporter is read."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
@@ -80,6 +94,13 @@ class Settings:
         if self.zone is not None and self.zone not in available_timezones():
             raise ValueError(f"--zone {self.zone!r} is no time zone; one is Europe/Berlin")
 
+    @property
+    def source(self) -> Source:
+        """What is read."""
+        if self.prometheus is None:
+            return Source("The exporter", self.exporter_url, is_whole=True)
+        return Source("The server of metrics", self.prometheus.url, is_whole=False)
+
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
         """The settings that `to_environment` left.
@@ -94,6 +115,7 @@ class Settings:
             price_per_hour=float(environ[PRICE_VARIABLE]) if environ.get(PRICE_VARIABLE) else None,
             zone=environ.get(ZONE_VARIABLE) or None,
             grafana_url=environ.get(GRAFANA_VARIABLE) or None,
+            prometheus=PrometheusSettings.from_environment(environ),
         )
 
     def to_environment(self) -> dict[str, str]:
@@ -105,4 +127,11 @@ class Settings:
             GRAFANA_VARIABLE: self.grafana_url,
         }
         given = {name: value for name, value in told.items() if value is not None}
-        return {EXPORTER_VARIABLE: self.exporter_url, REFRESH_VARIABLE: f"{self.refresh_s:g}", **given}
+        given |= {EXPORTER_VARIABLE: self.exporter_url, REFRESH_VARIABLE: f"{self.refresh_s:g}"}
+        return given if self.prometheus is None else given | self.prometheus.to_environment()
+
+
+@cache
+def of_app() -> Settings:
+    """The settings of this process, as its environment had them when they were first asked for."""
+    return Settings.from_environment()

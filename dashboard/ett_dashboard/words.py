@@ -161,7 +161,7 @@ def sentence(job: Job, now: float) -> Sentence:
 
 
 def _recovering(job: Job, now: float) -> Sentence:
-    how = f"recovering for {_since(job.state_since, now)} after {_failure(job)}{_reached(job)}"
+    how = f"recovering{_for(job.state_since, now)} after {_failure(job)}{_reached(job)}"
     if job.failures >= LOOP_FAILURES and list(job.ttr_s[-2:]) == [None, None]:
         return Sentence(how, "It fails again before it trains: stop it and read the evidence below.")
     return Sentence(how, "Nothing to do unless it takes longer than the last time.")
@@ -169,14 +169,14 @@ def _recovering(job: Job, now: float) -> Sentence:
 
 def _stalled(job: Job, now: float) -> Sentence:
     return Sentence(
-        f"no progress for {_since(job.last_progress_at, now)}{_reached(job)}",
+        f"no progress{_for(job.last_progress_at, now)}{_reached(job)}",
         "Look at what the ranks are doing: a stack of each one shows who waits for whom.",
     )
 
 
 def _lost(job: Job, now: float) -> Sentence:
     return Sentence(
-        f"silent for {_since(job.last_event_at, now)}; nobody said that it ended",
+        f"silent{_for(job.last_event_at, now)}{_last_progress(job, now)}; nobody said that it ended",
         "Look whether its processes still run and can reach the exporter.",
     )
 
@@ -189,12 +189,12 @@ def _unobserved(job: Job, _now: float) -> Sentence:
 
 
 def _starting(job: Job, now: float) -> Sentence:
-    return Sentence(f"starting for {_since(job.state_since, now)}, no step yet")
+    return Sentence(f"starting{_for(job.state_since, now)}, no step yet")
 
 
 def _at_work(job: Job, now: float) -> Sentence:
     work = job.state.replace("_", " ")
-    doing = work if work == "training" else f"{work} for {_since(job.state_since, now)}"
+    doing = work if work == "training" else f"{work}{_for(job.state_since, now)}"
     parts = [doing]
     if job.step is not None:
         parts.append(f"step {whole(job.step)}")
@@ -232,8 +232,16 @@ def _reached(job: Job) -> str:
     return "" if job.step is None else f", at step {whole(job.step)}"
 
 
-def _since(moment: float | None, now: float) -> str:
-    return duration(_age(moment, now))
+def _last_progress(job: Job, now: float) -> str:
+    """What stands for the last word of a job where only its progress is known."""
+    if job.last_event_at is not None or job.last_progress_at is None:
+        return ""
+    return f", last progress {ago(_age(job.last_progress_at, now))}"
+
+
+def _for(moment: float | None, now: float) -> str:
+    """Since when, as an ending; nothing where that is not known."""
+    return "" if moment is None else f" for {duration(_age(moment, now))}"
 
 
 def _age(moment: float | None, now: float) -> float | None:

@@ -42,7 +42,9 @@ def job(**fields) -> JobDetail:
         markup.job_head(job(job_name="x", state=HOSTILE), 1.0),
         markup.attention([job(job_name=HOSTILE)], 1.0),
         markup.versions(job(labels={HOSTILE: HOSTILE})),
-        markup.unreachable(HOSTILE, 4.0),
+        markup.unreachable("The exporter", HOSTILE, 4.0),
+        markup.from_metrics(HOSTILE),
+        markup.lacking(HOSTILE),
         markup.empty("t", [HOSTILE], HOSTILE),
         markup.tiles([(HOSTILE, HOSTILE, HOSTILE)]),
     ],
@@ -66,5 +68,5 @@ def test_the_partition_table_sums_groups_and_whole():
 
 
 def test_a_banner_says_how_old_the_figures_are():
-    assert "What you see is 1 m 5 s old." in markup.unreachable("nothing answers", 65.0)
-    assert "Nothing was read so far." in markup.unreachable("nothing answers", None)
+    assert "What you see is 1 m 5 s old." in markup.unreachable("The exporter", "nothing answers", 65.0)
+    assert "Nothing was read so far." in markup.unreachable("The exporter", "nothing answers", None)

@@ -10,7 +10,7 @@ from ett_core.colours import DOMAIN_COLOURS
 from ett_core.fleet.outbreaks import Outbreak
 from ett_dashboard.failures.frames import DOMAINS, UNKNOWN, EvidenceLine, Part, domain_of
 from ett_dashboard.failures.rows import FailureGroup
-from ett_dashboard.failures.words import LAUNCHER, meaning, when
+from ett_dashboard.failures.words import LAUNCHER, meaning, struck, when
 from ett_dashboard.figures import Figure, local
 from ett_dashboard.words import accelerator_hours, compact, duration, many, percent
 
@@ -154,7 +154,7 @@ def _group_hover(group: FailureGroup) -> str:
     )
     money = "" if group.cost is None else f"<br>{compact(group.cost)} in money"
     return (
-        f"<b>{escape(group.key) or UNKNOWN}</b> · {many(group.count, 'failure')} of {many(group.jobs, 'job')}"
+        f"<b>{escape(group.key) or UNKNOWN}</b> · {struck(group)}"
         f"<br>{accelerator_hours(group.lost_accelerator_s)}{share}{money}{back}<br>{escape(meaning(group.key))}"
     )
 

@@ -57,11 +57,11 @@ class FailureDetail(FailureOfJob, frozen=True, kw_only=True):
 
 
 class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Some failures together, and their shares of all."""
+    """Some failures together, and their shares of all; `jobs` is None where nobody counted them."""
 
     key: str
     count: int
-    jobs: int
+    jobs: int | None = None
     lost_ratio: float | None = None
     count_ratio: float = 0.0
     cumulative_ratio: float | None = None
@@ -85,10 +85,11 @@ class FailureBucket(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failures(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `GET /api/v1/failures`."""
+    """The answer of `GET /api/v1/failures`; `is_listed`: whether it tells of failures one by one at all."""
 
     as_of: float
     failures: Sequence[FailureOfJob]
+    is_listed: bool = True
     total: int
     lost_accelerator_s: float
     cost: float | None = None

@@ -39,7 +39,8 @@ def failures_tiles(found: Failures, nodes: Nodes | None, price: float | None = N
         ),
         ("Suspect nodes", whole(suspects), "Nodes that fail more often than chance explains."),
     ]
-    return _priced(tiles, found.lost_accelerator_s, price, found.cost)
+    shown = tiles if found.is_listed else tiles[:3]
+    return _priced(shown, found.lost_accelerator_s, price, found.cost)
 
 
 def cost_tiles(failure: FailureOfJob, price: float | None = None) -> list[Tile]:

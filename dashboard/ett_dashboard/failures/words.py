@@ -8,7 +8,7 @@ from ett_core.failures import CLASSES, Diagnosis
 from ett_core.failures.words import DOMAIN_WORDS, REPEATED_WORDS, RETRY_WORDS, chance_words
 from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
-from ett_dashboard.failures.rows import Failures, JobFailure
+from ett_dashboard.failures.rows import FailureGroup, Failures, JobFailure
 from ett_dashboard.words import Sentence, accelerator_hours, compact, many, percent, plain
 
 LAUNCHER = "launcher"
@@ -28,6 +28,16 @@ def fleet_sentence(answer: Failures) -> Sentence:
     alone = " alone" if len(answer.groups) > 1 else ""
     share = f"{worst.key or 'an unknown class'}{alone} made up {percent(100 * worst.lost_ratio)}"
     return Sentence(f"{how}; {share}", action(worst.key))
+
+
+def struck(group: FailureGroup) -> str:
+    """How many failures of how many jobs, as far as that was counted.
+
+    >>> struck(FailureGroup(key="", count=2, jobs=1, lost_accelerator_s=0.0))
+    '2 failures of 1 job'
+    """
+    count = many(group.count, "failure")
+    return count if group.jobs is None else f"{count} of {many(group.jobs, 'job')}"
 
 
 def outbreak_sentence(outbreak: Outbreak, zone: tzinfo) -> Sentence:

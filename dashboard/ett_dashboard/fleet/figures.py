@@ -10,6 +10,7 @@ from ett_core.colours import DOMAIN_COLOURS
 from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
 from ett_dashboard.failures.frames import domain_of
 from ett_dashboard.failures.rows import FailureGroup
+from ett_dashboard.failures.words import struck
 from ett_dashboard.figures import Figure, bars
 from ett_dashboard.markup import GROUP_TITLES
 from ett_dashboard.report.rows import FleetWindow
@@ -24,10 +25,7 @@ def classes(groups: Sequence[FailureGroup], price_per_hour: float | None) -> Fig
     shown = groups[:MOST_CLASSES]
     names = [escape(group.key) or "unknown" for group in shown]
     texts = [_class_text(group, price_per_hour) for group in shown]
-    hovers = [
-        f"<b>{name}</b><br>{many(group.count, 'failure')} of {many(group.jobs, 'job')}"
-        for name, group in zip(names, shown, strict=True)
-    ]
+    hovers = [f"<b>{name}</b><br>{struck(group)}" for name, group in zip(names, shown, strict=True)]
     hues = [DOMAIN_COLOURS[domain_of(group.key)] for group in shown]
     lost = [group.lost_accelerator_s for group in shown]
     return bars(names, lost, texts=texts, hovers=hovers, hues=hues)

@@ -47,7 +47,8 @@ def summary(found: FleetTime, window: str, weight: str, factor: float) -> Senten
     within = WITHIN[window]
     if not found.total:
         return Sentence(f"no job spent any time within {within}")
-    spent = f"{many(found.jobs, 'job')} spent {amount(found.total * factor, weight)} within {within}"
+    who = "jobs" if found.jobs is None else many(found.jobs, "job")
+    spent = f"{who} spent {amount(found.total * factor, weight)} within {within}"
     if found.effective_ratio is None:
         return Sentence(f"{spent}, and nobody observed what in")
     failed = group_seconds(found.components)[FAILURE] / found.total

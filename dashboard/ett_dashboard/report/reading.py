@@ -18,8 +18,6 @@ from ett_dashboard.report.page import document
 from ett_dashboard.report.pieces import Piece
 from ett_dashboard.server import plotly_file
 
-WINDOWS_S = {"1h": 3600.0, "24h": 86_400.0, "7d": 7 * 86_400.0, "30d": 30 * 86_400.0, "90d": 90 * 86_400.0}
-
 
 def job_report(api: Api, job_id: str, zone: tzinfo) -> bytes:
     """The report of a job as a file of HTML.
@@ -33,12 +31,12 @@ def job_report(api: Api, job_id: str, zone: tzinfo) -> bytes:
 
 
 def fleet_report(api: Api, window: str, zone: tzinfo, now: float) -> bytes:
-    """The report of a fleet over one of `WINDOWS_S` before `now`, as a file of HTML.
+    """The report of a fleet over one of the windows of failures before `now`, as a file of HTML.
 
     Raises:
         ExporterError: no usable answer.
     """
-    begin = now - WINDOWS_S[window]
+    begin = now - questions.WINDOWS_S[window]
     told = FleetReport(
         window=window,
         time=api.ask(rows.fleet(begin, now, "team")),

@@ -18,10 +18,13 @@ class ReportedJob(JobDetail, frozen=True, kw_only=True):
 
 
 class FleetTime(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the time of some jobs went, in accelerator-seconds that were held."""
+    """Where the time of some jobs went, in accelerator-seconds that were held.
+
+    `jobs` is None where nobody counted them.
+    """
 
     key: str
-    jobs: int
+    jobs: int | None = None
     total: float
     effective_ratio: float | None = None
     components: Mapping[str, float] = {}

@@ -17,8 +17,9 @@ from ett_dashboard.caches.rows import CacheRunRow, CacheRuns
 from ett_dashboard.caches.words import comparison_sentence, fleet_sentence
 from ett_dashboard.chart import chart
 from ett_dashboard.live import shared_reads
+from ett_dashboard.settings import of_app
 from ett_dashboard.table import Row, table
-from ett_dashboard.views import choices, frame
+from ett_dashboard.views import cache_totals, choices, frame
 
 PATH = "caches"
 ROWS = 40
@@ -27,6 +28,9 @@ WARM_MEANING = "Runs whose caches hit and that compiled far less than the cold r
 
 def show() -> None:
     """Draw the page; the address may name two runs to compare, `?one=` and `?two=`."""
+    if not of_app().source.is_whole:
+        cache_totals.show()
+        return
     chosen = choices.of_jobs() | _of_runs()
     asked = st.query_params.to_dict()
     frame.live(lambda: _draw(chosen, asked))

@@ -137,3 +137,4 @@ def _jobs(answer: Intervals, chosen: dict[str, str], asked: dict[str, str]) -> N
     if answer.total > len(shown):
         st.html(markup.quiet(f"{len(shown):,} of {answer.total:,} jobs; more of them in the CSV."))
     st.html(markup.csv_link("checkpoint-intervals", **chosen))
+    frame.lacks("how long uploads take")

@@ -16,7 +16,7 @@ from ett_dashboard.client import Question
 from ett_dashboard.job_fields import FILTERS
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import Groups
-from ett_dashboard.settings import Settings
+from ett_dashboard.settings import of_app
 from ett_dashboard.words import plain
 
 WINDOWS: Mapping[str, str] = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days"}
@@ -109,7 +109,7 @@ def settings() -> None:
     """The settings of the viewer: time zone and price."""
     zones = {"": "That of the browser", **{name: name for name in sorted(available_timezones())}}
     _from_list("zone", "Time zone", zones)
-    own = Settings.from_environment().price_per_hour
+    own = of_app().price_per_hour
     told = f"{own:g}, as the app was told" if own else "none, unless the exporter knows one"
     now = _number(st.query_params.get("price", ""))
     key = _key("price")
@@ -129,7 +129,7 @@ def settings() -> None:
 
 def price_per_hour() -> float | None:
     """The price of an accelerator-hour that the viewer or the app says; None where neither does."""
-    return _number(st.query_params.get("price", "")) or Settings.from_environment().price_per_hour
+    return _number(st.query_params.get("price", "")) or of_app().price_per_hour
 
 
 def _from_list(name: str, title: str, options: Mapping[str, str]) -> None:

@@ -19,6 +19,7 @@ from ett_dashboard.job.ranks import rank_lines, rank_sentences
 from ett_dashboard.job.tiles import checkpoint_tiles, throughput_tiles
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import JobDetail
+from ett_dashboard.settings import of_app
 from ett_dashboard.table import table
 from ett_dashboard.views import frame
 
@@ -33,7 +34,9 @@ def show(job: JobDetail) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.html(markup.section("Throughput", "how fast it trains"))
-        st.html(markup.tiles(throughput_tiles(job)))
+        is_whole = of_app().source.is_whole
+        st.html(markup.tiles(throughput_tiles(job)[: None if is_whole else 1]))
+        frame.lacks("how long steps take")
         _caches(job)
         _areas(job)
     with right:
@@ -63,6 +66,8 @@ def _areas(job: JobDetail) -> None:
 
 def _ranks(job: JobDetail) -> None:
     st.html(markup.section("Ranks", "who is slow, who was last to start, who died first"))
+    if frame.lacks("what each rank does"):
+        return
     ranks = shared_reads().ask(questions.ranks(job.job_id)).value
     if ranks is None:
         _quiet("The ranks of this job cannot be read now.")
@@ -88,7 +93,7 @@ def _ranks(job: JobDetail) -> None:
 
 def _checkpoints(job: JobDetail) -> None:
     st.html(markup.section("Checkpoints", "how often it saves, and should; the latest saves first"))
-    if not job.checkpoints:
+    if not job.checkpoints and not job.checkpoint_count:
         _quiet("None so far: a failure takes back everything since the start.")
         return
     answer = shared_reads().ask(interval_questions.intervals({"text": job.job_id})).value
@@ -96,6 +101,8 @@ def _checkpoints(job: JobDetail) -> None:
     verdict = markup.said(advice(supposed_of(interval))) if interval else ""
     curve = ways([("What other intervals would waste", to_page("checkpoints", job=job.job_id))])
     st.html(markup.tiles(checkpoint_tiles(job, interval)) + verdict + curve)
+    if frame.lacks("each save, and what became of it,"):
+        return
     shown = frames.checkpoints_frame(job.checkpoints[-MOST_CHECKPOINTS:], frame.zone())
     formats: dict[str, Any] = {"Blocking": _seconds, "Durable after": _seconds, "Step": "{:,}"}
     _table(shown.style.format(formats), "checkpoints", len(shown))

@@ -18,6 +18,9 @@ from ett_dashboard.views import frame
 
 def draw(failure_id: str, chosen: Mapping[str, str], price: float | None) -> None:
     """Draw the failure of this id; links keep what was chosen, an accelerator-hour costs `price`."""
+    if frame.lacks("one failure, with its evidence,"):
+        st.html(_back(chosen))
+        return
     reading = shared_reads().ask(questions.failure(failure_id))
     if reading.unknown:
         lines = [

@@ -94,7 +94,8 @@ def _failures(
         chart(figures.pareto(found.groups, by_count=by_count), title="Classes of failures", key="classes")
         st.html(_classes(found, asked))
     with right:
-        st.html(markup.section("Over time", "shaded: a class that strikes many jobs"))
+        shaded = "shaded: a class that strikes many jobs" if found.is_listed else ""
+        st.html(markup.section("Over time", shaded))
         span = (found.over_time[0].begin, found.over_time[-1].end)
         parts = frames.by_domain(found.over_time)
         drawn = figures.over_time(parts, outbreaks, span, zone, by_count=by_count)
@@ -114,6 +115,8 @@ def _classes(found: Failures, asked: Mapping[str, str]) -> str:
 
 
 def _nodes(nodes: Nodes | None, asked: Mapping[str, str]) -> None:
+    if frame.lacks("which nodes failures point at"):
+        return
     if nodes is None or not nodes.nodes:
         return
     note = "failures against those that a node's time in use lets expect; suspects first"
@@ -129,6 +132,10 @@ def _nodes(nodes: Nodes | None, asked: Mapping[str, str]) -> None:
 
 
 def _list(found: Failures, asked: Mapping[str, str]) -> None:
+    if not found.is_listed:
+        st.html(markup.section(words.many(found.total, "failure")))
+        frame.lacks("their list, with the evidence of each,")
+        return
     more = "" if found.total <= len(found.failures) else f"; the latest {len(found.failures):,} of them"
     note = f"latest first{more}; choose one to see its evidence"
     st.html(markup.section(words.many(found.total, "failure"), note))
@@ -145,7 +152,7 @@ def _list(found: Failures, asked: Mapping[str, str]) -> None:
 def _none(asked: Mapping[str, str]) -> str:
     chosen = [name for name in questions.OF_FAILURES if asked.get(name)]
     window = questions.WORDS[asked["window"]]
-    said = f"No job of this exporter failed within {window}."
+    said = f"No job failed within {window}."
     if chosen:
         said = f"None within {window} is of what is asked for: {', '.join(chosen)}."
     return markup.empty("No failures", [said, "Choose a longer time, or fewer conditions."])

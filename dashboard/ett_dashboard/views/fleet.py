@@ -19,7 +19,7 @@ from ett_dashboard.fleet.tiles import fleet_tiles
 from ett_dashboard.live import Reading, shared_reads
 from ett_dashboard.report.rows import FleetWindow
 from ett_dashboard.rows import FleetAnswer
-from ett_dashboard.settings import Settings
+from ett_dashboard.settings import Source, of_app
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, frame
 
@@ -51,7 +51,7 @@ def _jobs(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -
         elif any(map(asked.get, questions.FILTERS)):
             st.html(markup.empty("No job is like that", ["Choose fewer words above, or empty the filters."]))
         else:
-            st.html(_no_jobs(Settings.from_environment().exporter_url))
+            st.html(_no_jobs(of_app().source))
 
 
 def _most_urgent(asked: Mapping[str, str]) -> Reading[FleetAnswer]:
@@ -78,6 +78,8 @@ def _said(reading: Reading[FleetWindow], window: str, weighing: questions.Weighi
         if reading.value is not None:
             summary = fleet_words.summary(reading.value.all, window, weighing.name, weighing.factor)
             st.html(markup.said(summary) + markup.quiet(fleet_words.OF[weighing.name]))
+        elif reading.lacks:
+            st.html(markup.lacking(reading.error or ""))
         elif reading.error is not None:
             st.html(markup.quiet(f"Not weighed: {words.plain(reading.error, 200)}. Settings take a price."))
 
@@ -85,7 +87,7 @@ def _said(reading: Reading[FleetWindow], window: str, weighing: questions.Weighi
 def _table(most_urgent: FleetAnswer, asked: Mapping[str, str]) -> None:
     order, most = asked.get("sort", ""), MOST_ROWS if asked.get("rows") == "more" else FEW_ROWS
     answer = shared_reads().ask(questions.jobs(asked, order, most)).value or most_urgent
-    fields = job_fields.fields(answer.as_of)
+    fields = job_fields.fields(answer.as_of, is_whole=of_app().source.is_whole)
     note = "what hurts most comes first; choose one to open it"
     st.html(markup.section(words.many(answer.total, "job"), "" if order else note))
     table(
@@ -102,8 +104,8 @@ def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -
     with st.container(key="live_time"):
         if answer is None or not answer.jobs:
             return
-        found = _window(window, asked, weighing).value
-        if found is not None:
+        found = _window(window, asked, weighing)
+        if found.value is not None or found.lacks:
             _losses(found, asked, window, weighing)
         over, by_state = st.columns([2, 1], gap="large")
         with by_state:
@@ -113,7 +115,9 @@ def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -
             _over_time(asked, window, weighing)
 
 
-def _losses(found: FleetWindow, asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
+def _losses(
+    found: Reading[FleetWindow], asked: Mapping[str, str], window: str, weighing: questions.Weighing
+) -> None:
     within = fleet_words.WITHIN[window]
     left, right = st.columns(2, gap="large")
     with left:
@@ -124,8 +128,10 @@ def _losses(found: FleetWindow, asked: Mapping[str, str], window: str, weighing:
                 legend=True,
             )
         )
-        lost = frames.losses(found.all.components)
-        if lost:
+        lost = frames.losses(found.value.all.components) if found.value else []
+        if found.lacks:
+            st.html(markup.lacking(found.error or ""))
+        elif lost:
             drawn = figures.pareto(
                 lost, lambda value: fleet_words.short(value * weighing.factor, weighing.name)
             )
@@ -134,20 +140,27 @@ def _losses(found: FleetWindow, asked: Mapping[str, str], window: str, weighing:
             st.html(markup.quiet("No time is lost so far."))
     with right:
         st.html(markup.section("Lost to failures, by class", f"accelerator-hours, {within}"))
-        failures = shared_reads().ask(failure_questions.failures(window, "lost", asked)).value
-        if failures is not None and failures.groups:
+        reading = shared_reads().ask(failure_questions.failures(window, "lost", asked))
+        failures = reading.value
+        if reading.lacks:
+            st.html(markup.lacking(reading.error or ""))
+        elif failures is not None and failures.groups:
             drawn = fleet_figures.classes(failures.groups, choices.price_per_hour())
             chart(drawn, title="Classes of failures by what they lost", key="classes")
-            way = markup.link(to_failures({**asked, "window": window}), "All failures and their evidence")
+            way = markup.link(to_failures({**asked, "window": window}), _all_failures())
             st.html(f'<p class="ett-take">{way}</p>')
         else:
             st.html(markup.quiet(f"Nothing failed within {within}."))
 
 
 def _over_time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
-    st.html(markup.section("Over time", "shares of all time; together 100 %", legend=True))
-    found = shared_reads().ask(questions.over_time(window, weighing, asked, time.time())).value
-    if found is not None and found.all.total:
+    known_then = "" if of_app().source.is_whole else ", as they were known after each hour"
+    st.html(markup.section("Over time", f"shares of all time{known_then}; together 100 %", legend=True))
+    reading = shared_reads().ask(questions.over_time(window, weighing, asked, time.time()))
+    found = reading.value
+    if reading.lacks:
+        st.html(markup.lacking(reading.error or ""))
+    elif found is not None and found.all.total:
         drawn = fleet_figures.over_time(found, frame.zone())
         chart(drawn, title="Shares of time by group", key="over_time", revision=window, zoom=True)
     else:
@@ -158,12 +171,24 @@ def _window(name: str, asked: Mapping[str, str], weighing: questions.Weighing) -
     return shared_reads().ask(questions.window(name, weighing, asked))
 
 
-def _no_jobs(exporter_url: str) -> str:
+def _all_failures() -> str:
+    return "All failures and their evidence" if of_app().source.is_whole else "All classes of failures"
+
+
+def _no_jobs(source: Source) -> str:
+    if not source.is_whole:
+        return markup.empty(
+            "No series of a job is there",
+            [
+                f"The server at {source.url} answers, but it has none of the series ett_job_… now.",
+                "Let it scrape /metrics of an exporter to which jobs report; look at --prometheus-matcher.",
+            ],
+        )
     return markup.empty(
         "No job has reported yet",
         [
-            f"The exporter at {exporter_url} answers and waits.",
+            f"The exporter at {source.url} answers and waits.",
             "Start training under observation, and the job appears here within seconds:",
         ],
-        f"export ETT_EXPORTER_URL={exporter_url}\nett run -- torchrun --nproc-per-node 2 train.py",
+        f"export ETT_EXPORTER_URL={source.url}\nett run -- torchrun --nproc-per-node 2 train.py",
     )

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from ett_dashboard import markup
 from ett_dashboard.frames import moment
 from ett_dashboard.live import Reading
-from ett_dashboard.markup import unreachable
-from ett_dashboard.settings import Settings
+from ett_dashboard.settings import of_app
 
 PAUSED = "paused"
 OLD = "<style>[class*=st-key-live] {opacity: 0.45; filter: grayscale(0.85);}</style>"
@@ -22,7 +22,7 @@ OLD = "<style>[class*=st-key-live] {opacity: 0.45; filter: grayscale(0.85);}</st
 def live(draw: Callable[[], None]) -> None:
     """Draw now and again every few seconds, unless the viewer paused it."""
     paused = bool(st.session_state.get(PAUSED, False))
-    every_s = None if paused else Settings.from_environment().refresh_s
+    every_s = None if paused else of_app().refresh_s
     st.fragment(draw, run_every=every_s)()
 
 
@@ -34,19 +34,29 @@ def pause_toggle() -> None:
 
 
 def signs_of_age(reading: Reading[Any]) -> None:
-    """A banner, and everything greyed, where the exporter could not be read.
+    """A banner, and everything greyed, where the source could not be read; a word where it cannot know.
 
     The place is always taken, so that what follows keeps its node when the banner comes and goes.
     """
     with st.container(key="age"):
-        if reading.error is not None:
+        if reading.lacks:
+            st.html(markup.lacking(reading.error or ""))
+        elif reading.error is not None:
             age_s = None if reading.read_at is None else max(time.time() - reading.read_at, 0.0)
-            st.html(unreachable(reading.error, age_s) + OLD)
+            st.html(markup.unreachable(of_app().source.name, reading.error, age_s) + OLD)
+
+
+def lacks(what: str) -> bool:
+    """Say in the place of something that only the API of an exporter has it; False where one is read."""
+    if of_app().source.is_whole:
+        return False
+    st.html(markup.lacking(f"{what} needs the exporter's API"))
+    return True
 
 
 def zone() -> tzinfo:
     """The time zone of the viewer: as chosen, as the app was told, as the browser says, else UTC."""
-    names = (st.query_params.get("zone"), Settings.from_environment().zone, st.context.timezone)
+    names = (st.query_params.get("zone"), of_app().zone, st.context.timezone)
     try:
         return ZoneInfo(next((name for name in names if name), "UTC"))
     except (ZoneInfoNotFoundError, ValueError):

@@ -14,8 +14,8 @@ from ett_dashboard.job.markup import waterfall, ways
 from ett_dashboard.job.waterfall import steps_of_recovery
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import EvidenceRow, FailureRow, FleetAnswer, JobDetail
-from ett_dashboard.settings import Settings
-from ett_dashboard.views import choices, details, frame, job_starts
+from ett_dashboard.settings import of_app
+from ett_dashboard.views import choices, details, frame, job_over_time, job_starts
 
 MOST_OFFERED = 100
 """Jobs in the box; a part of a name chooses among more."""
@@ -55,11 +55,7 @@ def _choose(job_id: str) -> None:
         st.html(markup.quiet("No job has this in its name or labels."))
         return
     if not titles:
-        st.html(
-            markup.empty(
-                "No job to show", [f"{Settings.from_environment().exporter_url} knows of none so far."]
-            )
-        )
+        st.html(markup.empty("No job to show", [f"{of_app().source.url} knows of none so far."]))
         return
     chosen = st.selectbox(
         "Job",
@@ -85,10 +81,11 @@ def _draw(job_id: str, asked: Mapping[str, str]) -> None:
     if reading.unknown:
         st.html(
             markup.empty(
-                "The exporter knows no job of this name",
+                f"{of_app().source.name} knows no job of this name",
                 [
                     f"Asked for: {words.plain(job_id)}",
                     "It may not have reported yet. Fleet lists those that have.",
+                    *([] if of_app().source.is_whole else ["What ended is known for 7 days more."]),
                 ],
             )
         )
@@ -103,7 +100,10 @@ def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
     shares = frames.partition(job.components)
     st.html(markup.job_head(job, job.known_at) + ways(_elsewhere(job.job_id)))
     st.html(markup.tiles(tiles.job_tiles(job), lead=True))
-    _timeline(job)
+    if of_app().source.is_whole:
+        _timeline(job)
+    else:
+        job_over_time.show(job)
     _partition(job, shares)
     job_starts.show(job, asked)
     _failures(job)
@@ -111,8 +111,9 @@ def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
 
 
 def _elsewhere(job_id: str) -> list[tuple[str, str]]:
+    failures = [("Its failures", to_failures({"text": job_id, "window": "90d"}))]
     return [
-        ("Its failures", to_failures({"text": job_id, "window": "90d"})),
+        *(failures if of_app().source.is_whole else []),
         ("Its compile caches", to_page("caches", text=job_id)),
         ("Its checkpoint interval", to_page("checkpoints", job=job_id)),
     ]
@@ -155,6 +156,8 @@ def _partition(job: JobDetail, shares: Sequence[frames.Share]) -> None:
 def _failures(job: JobDetail) -> None:
     failures = job.failure_list
     st.html(markup.section("Failures", "what ended an attempt, what it cost, and the lines that tell of it"))
+    if job.failures and frame.lacks(f"what is known of its {words.many(job.failures, 'failure')}"):
+        return
     if not failures:
         st.html(markup.quiet("None so far."))
     for number, failure in reversed(list(enumerate(failures, 1))):

@@ -13,6 +13,7 @@ from ett_dashboard.job.waterfall import starts, steps_of_start
 from ett_dashboard.job.words import start_sentence
 from ett_dashboard.rows import JobDetail
 from ett_dashboard.table import table
+from ett_dashboard.views import frame
 
 ROWS = 12
 
@@ -20,6 +21,8 @@ ROWS = 12
 def show(job: JobDetail, asked: Mapping[str, str]) -> None:
     """Draw the start that the address chooses with `?attempt=` (else the latest), and all attempts."""
     st.html(markup.section("Starts", "of each attempt; choose one to see what its start was made of"))
+    if frame.lacks("what each start was made of"):
+        return
     known = starts(job)
     if not known:
         st.html(markup.quiet("No attempt has begun so far."))

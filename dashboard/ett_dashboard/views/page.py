@@ -9,7 +9,7 @@ import streamlit as st
 
 from ett_dashboard import markup
 from ett_dashboard.addresses import to_board
-from ett_dashboard.settings import Settings
+from ett_dashboard.settings import of_app
 from ett_dashboard.views import choices, frame
 
 
@@ -30,9 +30,11 @@ def above(pages: Sequence[Page], path: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="above"):
         asked = st.query_params.to_dict()
         st.html(markup.navigation([(page.title, page.path) for page in pages], path, asked))
-        grafana_url = Settings.from_environment().grafana_url
+        source, grafana_url = of_app().source, of_app().grafana_url
         if grafana_url is not None:
             st.html(markup.board_link(to_board(grafana_url, path, asked)))
         with st.popover("Settings", icon=":material/tune:", type="tertiary"):
             choices.settings()
         frame.pause_toggle()
+    if not source.is_whole:
+        st.html(markup.from_metrics(source.url))

@@ -20,6 +20,7 @@ from ett_dashboard.regressions import markup as pieces
 from ett_dashboard.regressions.frames import History, histories, in_order
 from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.regressions.words import family_name, figure_meaning, figure_name
+from ett_dashboard.settings import of_app
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, frame
 
@@ -28,6 +29,10 @@ WINDOWS = ("7d", "30d", "90d")
 
 def show() -> None:
     """Draw the page."""
+    if not of_app().source.is_whole:
+        st.html(markup.page_head("Regressions", ""))
+        frame.lacks("the history of each family of jobs")
+        return
     choices.of_jobs()
     asked = _asked(st.query_params)
     frame.live(lambda: _draw(asked))

@@ -11,6 +11,7 @@ from ett_core.fleet.what_if import FAILURE_PREFIX, LEVERS
 from ett_dashboard import markup
 from ett_dashboard.chart import chart
 from ett_dashboard.live import shared_reads
+from ett_dashboard.settings import of_app
 from ett_dashboard.views import choices, frame
 from ett_dashboard.what_if import figures, questions
 from ett_dashboard.what_if.frames import priced
@@ -22,6 +23,10 @@ LEVERS_KEY = "levers"
 
 def show() -> None:
     """Draw the page; jobs, window, weight and levers are kept in the address."""
+    if not of_app().source.is_whole:
+        st.html(markup.page_head("What-if", ""))
+        frame.lacks("what would be without some losses")
+        return
     chosen = choices.of_jobs()
     with st.container(horizontal=True, key="what-if-choices"):
         window, weight = choices.window(), choices.weight()

@@ -1,0 +1,48 @@
+"""Compile caches by series of jobs and of rules. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ett_dashboard.prometheus.jobs import COMPILE
+from ett_dashboard.prometheus.promql import Series, among
+from ett_dashboard.prometheus.ranking import chosen, of
+from ett_dashboard.rows import CacheRow, Job
+
+REQUESTS = "ett:compile_cache_requests:increase1h"
+SECONDS = "ett:compile_seconds:increase1h"
+SAVED = "ett:compile_cache_saved_seconds:increase1h"
+RECORDED_BY = ("cluster", "model")
+"""Labels that the recorded series have."""
+
+
+def recorded(series: Series, asked: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """Requests, compile seconds and seconds saved of the last hour, as rules record them.
+
+    None where jobs are chosen as they do not record.
+    """
+    if any(asked.get(name) for name in ("team", "scheduler", "text")):
+        return None
+    given = [among(name, words.split(",")) for name in RECORDED_BY if (words := asked.get(name))]
+    return (
+        f"sum by (cache, result) ({series.of(REQUESTS, *given)})",
+        f"sum by (stage) ({series.of(SECONDS, *given)})",
+        f"sum ({series.of(SAVED, *given)})",
+    )
+
+
+def compiled_most(series: Series, asked: Mapping[str, str], most: int) -> str:
+    """Jobs whose ranks compiled longest, all of them together."""
+    each = f"max by (job_id, stage) ({series.of(COMPILE)})"
+    return f"topk({most}, {of(f'sum by (job_id) ({each})', chosen(series, asked))})"
+
+
+def together(jobs: Sequence[Job]) -> dict[str, CacheRow]:
+    """The requests of some jobs so far, added up."""
+    totals: dict[str, Counter[str]] = {}
+    for job in jobs:
+        for name, row in job.caches.items():
+            found = {"hits": row.hits, "misses": row.misses, "bypasses": row.bypasses}
+            totals.setdefault(name, Counter()).update(found)
+    return {name: CacheRow(**found) for name, found in totals.items()}

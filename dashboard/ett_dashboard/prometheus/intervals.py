@@ -1,0 +1,59 @@
+"""Figures of jobs to how they save and should. Pure.
+
+Uploads are in no metric: the best interval does not depend on them, what it would waste does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ett_core.components import CHECKPOINT_BLOCKING, UNSAVED_TRAINING
+from ett_core.intervals import Costs, interval_range_s, optimal_interval_s, wasted
+from ett_dashboard.checkpoints.rows import IntervalRow
+from ett_dashboard.prometheus.jobs import Figures
+from ett_dashboard.rows import Job
+
+INTERVAL = "ett_job_checkpoint_interval_seconds"
+
+
+def interval_row(job: Job, figures: Figures) -> IntervalRow | None:
+    """How a job saves; None of one that never saved."""
+    saves, blocking_s = job.checkpoint_count or 0, job.checkpoint_blocking_s or 0.0
+    if not saves or not blocking_s > 0 or not job.wall_s > 0:
+        return None
+    costs = Costs(blocking_s=blocking_s / saves, failures=job.failures, train_s=job.wall_s)
+    best_s = optimal_interval_s(costs)
+    shortest_s, longest_s = interval_range_s(costs)
+    blocked_s, unsaved_s = _measured_s(job.components)
+    best = None if best_s is None else wasted(costs, best_s)
+    excess_s = 0.0 if best is None else max(blocked_s + unsaved_s - best.total_s, 0.0)
+    accelerators = job.accelerators or 1
+    return IntervalRow(
+        job_id=job.job_id,
+        job_name=job.title,
+        team=job.team or "",
+        model=job.model or "",
+        cluster=job.cluster or "",
+        state=job.state,
+        finished=job.finished,
+        accelerators=accelerators,
+        saves=saves,
+        failures=job.failures,
+        wall_s=job.wall_s,
+        interval_s=figures.by(INTERVAL, "kind").get("actual") or job.wall_s / saves,
+        blocking_s=costs.blocking_s,
+        blocked_s=blocked_s,
+        unsaved_s=unsaved_s,
+        recovery_s=sum(s for name, s in job.components.items() if name.startswith("recover.")),
+        best_s=best_s,
+        shortest_s=shortest_s,
+        longest_s=longest_s,
+        wasted_percent=100 * (blocked_s + unsaved_s) / job.wall_s,
+        best_percent=None if best is None else best.percent,
+        excess_accelerator_s=excess_s * accelerators,
+    )
+
+
+def _measured_s(components: Mapping[str, float]) -> tuple[float, float]:
+    """Seconds that saves blocked, and seconds of training that failures took."""
+    return components.get(CHECKPOINT_BLOCKING, 0.0), components.get(UNSAVED_TRAINING, 0.0)
