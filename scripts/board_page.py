@@ -51,7 +51,10 @@ def page_of(board: Mapping[str, Any], answered: Iterable[tuple[Mapping[str, Any]
             charts.append([f"c{panel['id']}", *chart])
         if not any(result for _, result in answers):
             no_value = panel["fieldConfig"]["defaults"].get("noValue", "No data")
-            body, charts = f'<div class="none">{html.escape(no_value)}</div>', charts[: len(charts) - bool(chart)]
+            body, charts = (
+                f'<div class="none">{html.escape(no_value)}</div>',
+                charts[: len(charts) - bool(chart)],
+            )
         parts.append(f'<div class="panel" style="{place}"><h2>{title}</h2>{body}</div>')
     script = (
         f"const charts={json.dumps(charts)};Promise.all(charts.map(c=>Plotly.newPlot(c[0],c[1],c[2],"
@@ -122,13 +125,17 @@ def _stat(panel: Mapping[str, Any], answers: Sequence[Any]) -> tuple[str, None]:
     for name, row in _series(answers)[:3]:
         colour = "#24292e" if plain else _limit_colour(panel, _value(row))
         label = "" if name == "value" or len(_series(answers)) == 1 else f"<span>{html.escape(name)}</span>"
-        found.append(f'<div class="stat"><b style="color:{colour}">{shown(_value(row), *_unit(panel))}</b>{label}</div>')
+        found.append(
+            f'<div class="stat"><b style="color:{colour}">{shown(_value(row), *_unit(panel))}</b>{label}</div>'
+        )
     return f'<div class="stats">{"".join(found)}</div>', None
 
 
 def _bars(panel: Mapping[str, Any], answers: Sequence[Any]) -> tuple[str, None]:
     rows = [(name, _value(row)) for name, row in _series(answers)]
-    largest = max([panel["fieldConfig"]["defaults"].get("max") or 0, *(value for _, value in rows)], default=0)
+    largest = max(
+        [panel["fieldConfig"]["defaults"].get("max") or 0, *(value for _, value in rows)], default=0
+    )
     fixed = bool(panel["fieldConfig"]["overrides"])
     colours = _colours(panel, [name for name, _ in rows])
     room = max(int((panel["gridPos"]["h"] * ROW_PX - 44) / 21), 1)

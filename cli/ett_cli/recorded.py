@@ -148,7 +148,7 @@ def _failure(
         "retry": row.retry,
         "recurrence": asdict(row.recurrence),
         "losses": asdict(row.losses),
-        "cause": cause_words(failure, diagnosis),
+        "cause": cause_words(failure, diagnosis, evidence),
         "diagnosis": to_builtins(diagnosis),
         "evidence": lines,
     }

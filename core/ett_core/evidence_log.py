@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -86,7 +86,7 @@ class EvidenceLog:
     def lines(self, attempt: int) -> list[EvidenceLine]:
         """The lines of one attempt in order of time, signals with their senders where known."""
         lines = self._lines(attempt)
-        senders = senders_told(line.text for line in lines if line.source == "launcher")
+        senders = senders_in(lines)
         if not senders:
             return lines
         return [msgspec.structs.replace(line, text=with_sender(line.text, senders)) for line in lines]
@@ -124,6 +124,11 @@ class EvidenceLog:
         self._at_hand = {attempt: found.pop(attempt) for attempt in list(found)[-ATTEMPTS_AT_HAND:]}
         packed = zlib.compress(_encoder.encode(found), COMPRESSION_LEVEL)
         self._packed = parcel_of(self._archive, packed)
+
+
+def senders_in(lines: Iterable[EvidenceLine]) -> dict[tuple[str, str], str]:
+    """Who sent which signal, by rank and name of the signal, as launchers tell among these lines."""
+    return senders_told(line.text for line in lines if line.source == "launcher")
 
 
 def line_of(event: Evidence | Failure) -> EvidenceLine:

@@ -14,9 +14,7 @@ from ett_core.accounting.account import seconds
 from ett_core.components import RECOMPILE, area_seconds
 from ett_core.details import CacheTotals
 from ett_core.evidence_log import EvidenceLine
-from ett_core.failures import Diagnosis
 from ett_core.fleet.caches import hit_ratio
-from ett_core.fleet.endings import cause_words
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure
 from ett_core.interference import as_object
@@ -227,13 +225,13 @@ def _failures(page: JobPage) -> list[FailureRow]:
     account = page.view.account
     rows = rows_of_view(page.view).failures
     return [
-        _failure(failure, page.evidence.get(failure.attempt, ()), diagnosis, row)
-        for failure, diagnosis, row in zip(account.failures, page.view.diagnoses, rows, strict=True)
+        _failure(failure, page.evidence.get(failure.attempt, ()), place, page.view, row)
+        for place, (failure, row) in enumerate(zip(account.failures, rows, strict=True))
     ]
 
 
 def _failure(
-    failure: FailureAccount, evidence: Sequence[EvidenceLine], diagnosis: Diagnosis, row: Failure
+    failure: FailureAccount, evidence: Sequence[EvidenceLine], place: int, view: JobView, row: Failure
 ) -> FailureRow:
     return FailureRow(
         **msgspec.structs.asdict(failure),
@@ -242,8 +240,8 @@ def _failure(
         retry=row.retry,
         recurrence=row.recurrence,
         losses=row.losses,
-        cause=cause_words(failure, diagnosis),
-        diagnosis=diagnosis,
+        cause=view.cause(place),
+        diagnosis=view.diagnoses[place],
         evidence=[
             EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)
             for line in evidence

@@ -23,6 +23,7 @@ from ett_core.accounting.account import in_seconds, nanoseconds
 from ett_core.checkpoint_log import CheckpointDetail
 from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis
+from ett_core.fleet.endings import cause_words
 from ett_exporter.live import WINDOWS_S, JobPage, JobView
 from ett_exporter.recent import AtHand
 
@@ -91,7 +92,14 @@ def page_of(
     )
     return replace(
         page,
-        view=replace(page.view, account=account, diagnoses=[each.diagnosis for each in found]),
+        view=replace(
+            page.view,
+            account=account,
+            diagnoses=[each.diagnosis for each in found],
+            causes={
+                each.failure.attempt: cause_words(each.failure, each.diagnosis, each.evidence) for each in found
+            },
+        ),
         evidence={each.failure.attempt: each.evidence for each in found},
         checkpoints=[msgspec.json.decode(each, type=CheckpointDetail) for each in checkpoints],
         timeline=msgspec.json.decode(zlib.decompress(timeline), type=list[Stretch]),
@@ -100,7 +108,7 @@ def page_of(
 
 def _without_rows(page: JobPage) -> JobPage:
     account = replace(page.view.account, attempts=(), failures=())
-    view = replace(page.view, account=account, diagnoses=(), windows={})
+    view = replace(page.view, account=account, diagnoses=(), causes={}, windows={})
     return replace(page, view=view, timeline=(), checkpoints=(), evidence={})
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ett_core.accounting import FailureAccount
 from ett_core.evidence_log import EvidenceLog
 from ett_core.failures import Diagnosis, diagnose
+from ett_core.fleet.endings import cause_words
 from ett_core.packed_records import Packed, PackedRecords
 
 
 class Diagnoses:
     """What was judged last; held by one thread at a time."""
 
-    __slots__ = ("_changes", "_failures", "_found", "_told")
+    __slots__ = ("_changes", "_failures", "_found", "_told", "causes")
 
     def __init__(self) -> None:
         self._failures: Sequence[FailureAccount] = ()
@@ -21,6 +22,8 @@ class Diagnoses:
         self._told: Sequence[int] = ()
         """Of each failure how much evidence was told of its attempt."""
         self._changes = 0
+        self.causes: Mapping[int, str] = {}
+        """By attempt the causes in short words to which a launcher adds something."""
 
     def of(self, failures: Sequence[FailureAccount], evidence: EvidenceLog) -> Sequence[Diagnosis]:
         """Why each of the failures happened, in their order."""
@@ -34,11 +37,18 @@ class Diagnoses:
             for failure, told, why in zip(self._failures, self._told, self._found, strict=True)
         }
         found = []
+        causes = {}
         for failure in failures:
             before, told, why = known.get(failure.attempt, (None, -1, None))
             if why is None or before != failure or told != evidence.told(failure.attempt):
-                why = diagnose(failure, evidence.lines(failure.attempt))
+                lines = evidence.lines(failure.attempt)
+                why = diagnose(failure, lines)
+                cause = cause_words(failure, why, lines)
+                if cause != cause_words(failure, why):
+                    causes[failure.attempt] = cause
+            elif failure.attempt in self.causes:
+                causes[failure.attempt] = self.causes[failure.attempt]
             found.append(why)
         self._found = PackedRecords(Packed(Diagnosis, found[:-1]), found[-1:])
         self._told = tuple(evidence.told(failure.attempt) for failure in failures)
-        self._failures, self._changes = failures, evidence.changes
+        self._failures, self._changes, self.causes = failures, evidence.changes, causes

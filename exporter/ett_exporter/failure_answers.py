@@ -7,7 +7,6 @@ from typing import TypedDict
 
 import msgspec
 
-from ett_core.fleet.endings import cause_words
 from ett_core.fleet.rows import Failure, Run
 from ett_core.fleet.tails import median
 from ett_exporter.answer_types import EvidenceRow, FailureBucket, FailureGroup, FailureOfJob, RunRow
@@ -36,7 +35,7 @@ def failure_of_job(view: JobView, failure: Failure, place: int, prices: Mapping[
         model=failure.model,
         accelerators=view.details.accelerators,
         accelerator_type=failure.accelerator_type,
-        cause=cause_words(account, view.diagnoses[place]),
+        cause=view.cause(place),
         diagnosis=view.diagnoses[place],
         ending=failure.ending,
         retry=failure.retry,

@@ -27,7 +27,7 @@ from ett_core.details import CacheTotals, JobDetails, Start, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis
-from ett_core.fleet.endings import state_of
+from ett_core.fleet.endings import cause_words, state_of
 from ett_core.growing import Distribution, highest
 from ett_core.interference import SaveInterference
 from ett_core.paces import Pace
@@ -98,11 +98,18 @@ class JobView(msgspec.Struct, frozen=True):
     """Seconds by component in the trailing windows `1h`, `24h`, `7d`."""
     diagnoses: Sequence[Diagnosis] = ()
     """Why each of the account's failures happened, in its order."""
+    causes: Mapping[int, str] = {}
+    """By attempt the causes in short words to which a launcher adds something."""
     counts: Counts = Counts()
 
     def label(self, name: str) -> str:
         """A label of the job, empty where it has none."""
         return self.details.labels.get(name, "")
+
+    def cause(self, place: int) -> str:
+        """What ended the attempt of the failure at a place, in short words."""
+        failure = self.account.failures[place]
+        return self.causes.get(failure.attempt) or cause_words(failure, self.diagnoses[place])
 
     @property
     def accelerator_weight(self) -> int:
@@ -449,7 +456,7 @@ class LiveJob:
         if (state := state_of(account, diagnoses)) != account.state:
             account = msgspec.structs.replace(account, state=state)
         self._counts = counts_of(account, diagnoses, self._counts)
-        return JobView(account, self._details_view(account), windows, diagnoses, self._counts)
+        return JobView(account, self._details_view(account), windows, diagnoses, self._diagnoses.causes, self._counts)
 
     def _details_view(self, account: JobAccount) -> DetailsView:
         """The details; the same value as before, where nothing came since."""

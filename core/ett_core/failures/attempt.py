@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ett_core.accounting.account import FailureAccount
-from ett_core.causes import sender_in
-from ett_core.evidence_log import EvidenceLine
+from ett_core.causes import sender_in, signal_name
+from ett_core.evidence_log import EvidenceLine, senders_in
 from ett_core.failures.classes import CLASSES, LIKELY, UNKNOWN
 from ett_core.failures.exits import OWN_STOP, of_exit
 from ett_core.failures.judge import Diagnosis, judge
@@ -38,7 +38,7 @@ _STATUS_WORDS = {
 
 def diagnose(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Diagnosis:
     """The cause of a failed attempt."""
-    sightings = _without_neighbours([*_of_evidence(evidence), *_of_facts(failure)])
+    sightings = _without_neighbours([*_of_evidence(evidence), *_of_facts(failure, evidence)])
     found = judge([_dated(sighting) for sighting in sightings])
     if found.failure_class == "not_a_failure":
         found = judge([_fact(failure, _last_words(failure), UNKNOWN, weak=True)])
@@ -93,7 +93,7 @@ def _speaker(text: str) -> int | None:
     return int(found[1] or found[2]) if found else None
 
 
-def _of_facts(failure: FailureAccount) -> Iterator[Sighting]:
+def _of_facts(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Iterator[Sighting]:
     if failure.exception:
         message = failure.message or ""
         said = message.startswith(failure.exception)
@@ -104,7 +104,7 @@ def _of_facts(failure: FailureAccount) -> Iterator[Sighting]:
         yield _fact(failure, _STATUS_WORDS[failure.status], _OF_STATUS[failure.status], weak=False)
     code = -failure.signal if failure.signal else failure.exit_code
     ending = of_exit(code) if code else None
-    if ending is not None and failure.signal and sender_in(failure.message):
+    if ending is not None and failure.signal and _is_sender_known(failure, failure.signal, evidence):
         ending = OWN_STOP
     if ending is not None:
         text = f"signal {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
@@ -113,6 +113,13 @@ def _of_facts(failure: FailureAccount) -> Iterator[Sighting]:
             role=ending.role,
             by_abort=ending.by_abort,
         )
+
+
+def _is_sender_known(failure: FailureAccount, number: int, evidence: Sequence[EvidenceLine]) -> bool:
+    """A launcher knows who sent the signal, whether it or the rank spoke first."""
+    return bool(
+        sender_in(failure.message) or senders_in(evidence).get((str(failure.rank), signal_name(number)))
+    )
 
 
 def _fact(failure: FailureAccount, text: str, failure_class: str, *, weak: bool) -> Sighting:

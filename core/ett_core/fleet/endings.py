@@ -6,10 +6,11 @@ the diagnosis is certain that it was the scheduler, states and causes say so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ett_core.accounting.account import FailureAccount, JobAccount
-from ett_core.causes import cause_of
+from ett_core.causes import cause_of, with_sender
+from ett_core.evidence_log import EvidenceLine, senders_in
 from ett_core.failures import Diagnosis
 from ett_core.failures.judge import CERTAIN
 
@@ -46,7 +47,10 @@ def state_of(account: JobAccount, diagnoses: Sequence[Diagnosis]) -> str:
     return ending_of(last)
 
 
-def cause_words(failure: FailureAccount, diagnosis: Diagnosis) -> str:
-    """What ended an attempt, in short words: what was reported, unless more is certain."""
+def cause_words(failure: FailureAccount, diagnosis: Diagnosis, evidence: Iterable[EvidenceLine] = ()) -> str:
+    """What ended an attempt, in short words: what was reported, unless more is certain.
+
+    `evidence` are the lines of the attempt: a launcher may know who sent the signal that a rank tells of.
+    """
     known = _WORDS_OF_CLASS.get(diagnosis.failure_class) if diagnosis.confidence == CERTAIN else None
-    return known or cause_of(failure)
+    return known or with_sender(cause_of(failure), senders_in(evidence))
