@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from ett_cli.advice import advice_on
 from ett_core.components import GROUPS, TRAINING, group_of, meaning_of
+from ett_core.evidence_log import STALL_SOURCES
 from ett_core.failures.words import REPEATED_WORDS, RETRY_WORDS
 
 Job: TypeAlias = Mapping[str, Any]
@@ -20,7 +21,12 @@ Job: TypeAlias = Mapping[str, Any]
 _MINUTE_S = 60.0
 _WIDTH = 18
 _WORDS_SHOWN = 300
-_NO_OUTPUT = ("failure", "stall", "stack")
+_NO_OUTPUT = ("failure", *STALL_SOURCES)
+_SLOW_BECAUSE = {
+    "step": "its steps are long",
+    "data_wait": "it waits for data",
+    "stopped": "its process was stopped",
+}
 _DECIDED = ("preempted", "cancelled", "timed_out")
 _UNRECOVERED_WORDS = {
     "never": "never recovered",
@@ -276,7 +282,7 @@ def straggler_line(each: Mapping[str, Any], start: float) -> str:
     who = f"rank {each['rank']} on {each['node']}" if each.get("node") else f"rank {each['rank']}"
     begun, long = duration(max(each["since"] - start, 0.0)), duration(each["until"] - each["since"])
     lasting = f"from {begun} on, still slow" if each["ongoing"] else f"for {long}, from {begun} on"
-    cause = "its steps are long" if each["cause"] == "step" else "it waits for data"
+    cause = _SLOW_BECAUSE.get(each["cause"], each["cause"])
     factor = f"{each['ratio']:.1f} times the usual step"
     return f"{who}, attempt {each['attempt']}: {factor} {lasting}; {cause}"
 

@@ -17,6 +17,7 @@ def add_stall_options(parser: argparse.ArgumentParser) -> None:
         "first-batch": "before the first step is over (default: 1800)",
         "evaluation": "in an evaluation (default: 1800)",
         "checkpoint": "in a checkpoint (default: 1800)",
+        "compile": "in a compilation of a later step (default: 1800)",
     }
     for name, where in places.items():
         group.add_argument(f"--stall-{name}", type=float, metavar="SECONDS", help=where)
@@ -40,6 +41,7 @@ def stall_settings(arguments: argparse.Namespace) -> StallSettings:
         "first_batch_s": arguments.stall_first_batch,
         "evaluation_s": arguments.stall_evaluation,
         "checkpoint_s": arguments.stall_checkpoint,
+        "compile_s": arguments.stall_compile,
     }
     for name, seconds in given.items():
         if seconds is not None and not 0 <= seconds < float("inf"):

@@ -9,7 +9,7 @@ writer and sequence number, never by arrival. State is bounded; what a bound dro
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -34,12 +34,13 @@ from ett_core.events import (
     Failure,
     Progress,
 )
-from ett_core.evidence_log import EvidenceLine, EvidenceLog
+from ett_core.evidence_log import STOPPED, EvidenceLine, EvidenceLog
 from ett_core.interference import AsyncSaves, AsyncSavesState
 from ett_core.packing import unwrapped, wrapped
 from ett_core.refusals import Refusals
 from ett_core.step_times import add_to, quantile
-from ett_core.stragglers import RankPaces, RankPacesState
+from ett_core.stopped_ranks import stops_in
+from ett_core.stragglers import RankPaces, RankPacesState, Straggler
 
 NAMES_KEPT = 256
 """Distinct names (labels, versions, compile stages, counters) kept; further ones are left out."""
@@ -298,9 +299,26 @@ class JobDetails:
         return {rank: moment[1] for rank, moment in self._node_moments.items() if moment[0] == attempt}
 
     def stragglers(self) -> list[dict[str, Any]]:
-        """The stragglers as JSON objects, with their nodes."""
-        found = self.rank_paces.stragglers()
+        """The stragglers as JSON objects, with their nodes: ranks that stood stopped, and slow ones."""
+        found = [*self._stopped(), *self.rank_paces.stragglers()]
+        found.sort(key=lambda each: (each.attempt, each.since, each.rank))
         return [{**asdict(each), "node": self.node_in(each.attempt, each.rank)} for each in found]
+
+    def _stopped(self) -> Iterator[Straggler]:
+        told = self.evidence.everything()
+        latest = max([self.rank_paces.latest_window[0], *told])
+        for attempt, lines in told.items():
+            for stop in stops_in(lines):
+                yield Straggler(
+                    attempt=attempt,
+                    rank=stop.rank,
+                    since=stop.since,
+                    until=stop.until,
+                    windows=0,
+                    ratio=stop.ratio,
+                    cause=STOPPED,
+                    ongoing=stop.is_held and attempt == latest,
+                )
 
     def _latest(self, field: str, default: object) -> object:
         return self._said[field][1] if field in self._said else default

@@ -23,8 +23,10 @@ EVIDENCE_KEPT = 100
 EVIDENCE_ATTEMPTS_KEPT = 20
 EVIDENCE_CHARACTERS = 8192
 ATTEMPTS_AT_HAND = 2
-STALL_SOURCES = ("stall", "stack")
-"""Sources of evidence about jobs that make no progress: that they do not, and what each rank was doing."""
+STOPPED = "stopped"
+STALL_SOURCES = ("stall", "stack", STOPPED)
+"""Sources of evidence about jobs that make no progress: that they do not, what each rank was doing, and
+which processes stood stopped."""
 COMPRESSION_LEVEL = 1
 
 

@@ -42,8 +42,9 @@ class Straggler(msgspec.Struct, frozen=True, gc=False):
     """A rank that was slower than the others between two moments (Unix seconds, to a window).
 
     `ratio`: of a `cause` `step`, its time a step divided by the usual one; of `data_wait`, that of
-    a step with its wait to one without what it waited longer than the others. `ongoing`: it was
-    slow in the latest windows of the job.
+    a step with its wait to one without what it waited longer than the others; of `stopped`, the time
+    that passed to that in which its process ran. `windows` are those in which step times told it, 0 of
+    one that was found stopped. `ongoing`: it was slow in the latest windows of the job, or is stopped.
     """
 
     attempt: int

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from ett_core import stragglers
 from ett_core.details import JobDetails
-from ett_core.events import Progress, StepSeconds
+from ett_core.events import Evidence, Progress, StepSeconds
 from ett_core.paces import Pace
 from ett_core.slowness import StragglerRules, slow_ranks
+from ett_core.stopped_ranks import begun_words, over_words
 from ett_core.stragglers import RankPaces
 
 DATA = Path(__file__).with_name("data")
@@ -241,3 +242,21 @@ def test_a_straggler_is_told_with_its_node_in_that_attempt():
 def test_a_wrong_rule_is_refused_by_name(rule):
     with pytest.raises(ValueError, match=next(iter(rule))):
         StragglerRules(**rule)
+
+
+def test_a_rank_that_a_launcher_saw_stopped_is_a_straggler_with_its_node():
+    """It is told of by the launcher of its node, and names itself in its own reports."""
+    said = {"job_id": "j", "writer": "l", "attempt": 0, "rank": -1, "node": "n1"}
+    details = JobDetails()
+    details.add([report(1, 0.0, 1.0, node="n1")])
+    begun = begun_words(1, 7, 2.0, 4.0)
+    details.add([Evidence(**said, seq=1, time=T0 + 4, observed_at=T0, source="stopped", text=begun)])
+    (slow,) = details.stragglers()
+    assert slow == {
+        "attempt": 0, "rank": 1, "node": "n1", "since": T0, "until": T0 + 4.0, "windows": 0, "ratio": 2.0,
+        "cause": "stopped", "ongoing": True,
+    }  # fmt: skip
+    over = over_words(1, 7, 10.0, 40.0, is_gone=False)
+    details.add([Evidence(**said, seq=2, time=T0 + 40, source="stopped", text=over)])
+    (slow,) = details.stragglers()
+    assert (slow["until"], slow["ratio"], slow["ongoing"]) == (T0 + 40.0, pytest.approx(4 / 3), False)

@@ -21,6 +21,7 @@ from ett_core.failures.rule import ROOT
 from ett_core.failures.scan import Sighting, Where, scan
 from ett_core.failures.stacks import waited_for
 from ett_core.failures.stalled_in import StalledIn, stalled_in
+from ett_core.stopped_ranks import stops_in
 
 FACT = "attempt"
 KERNEL = "kernel"
@@ -44,14 +45,18 @@ def diagnose(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Diagn
         found = judge([_fact(failure, _last_words(failure), UNKNOWN, weak=True)])
     if found.failure_class in ("hang", "collective_timeout") and (inside := stalled_in(evidence)) is not None:
         found = _in_phase(found, inside)
+    stopped = next((stop for stop in stops_in(evidence) if stop.is_held), None)
+    if found.failure_class == "collective_timeout" and stopped is not None:
+        found = _in_phase(found, StalledIn("straggler", stopped.rank, stopped.text))
     rank = failure.rank if found.rank is None else found.rank
     if rank is None and found.failure_class in _STOOD_STILL:
-        rank = waited_for(line.text for line in evidence if line.source == STACK)
+        stacks = (line.text for line in evidence if line.source == STACK)
+        rank = waited_for(stacks) if stopped is None else stopped.rank
     return msgspec.structs.replace(found, rank=rank, node=found.node or failure.node)
 
 
 def _in_phase(found: Diagnosis, inside: StalledIn) -> Diagnosis:
-    """A job that stood still, as the save or the compilation that it stood still in."""
+    """A job that stood still, as what it stood still in: a save, a compilation, a rank that was stopped."""
     known = CLASSES[inside.failure_class]
     return msgspec.structs.replace(
         found,

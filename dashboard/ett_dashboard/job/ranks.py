@@ -15,7 +15,11 @@ from ett_dashboard.words import duration, many, percent
 
 MOST_TOLD = 3
 """Of slow ranks and of those that died first so many are told in words."""
-CAUSES = {"step": "its own steps take longer", "data_wait": "it waits for its data"}
+CAUSES = {
+    "step": "its own steps take longer",
+    "data_wait": "it waits for its data",
+    "stopped": "its process was stopped",
+}
 
 
 class RankLine(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ class RankRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StragglerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank that was slower than the others, `ratio` times as slow; `cause`: step or data_wait."""
+    """A rank that was slower than the others, `ratio` times as slow; `cause`: step, data_wait or stopped."""
 
     attempt: int
     rank: int

@@ -229,3 +229,24 @@ def test_ranks_that_waited_for_a_save_until_their_time_out_are_its_victims():
     assert (found.failure_class, found.domain, found.rank) == ("checkpoint_stall", "infrastructure", 1)
     over = line("the stall is over after 9 s: there is progress again", AT - 200, rank=-1, source="stall")
     assert diagnose(failed(**facts), [stall, over]).failure_class != "checkpoint_stall"
+
+
+HELD = "rank 1 (pid 7) was stopped for 2.0 of the last 2.0 s: by a signal or a debugger; the others wait"
+RUNS = "rank 1 (pid 7) runs again: it was stopped for 9.0 of 9.0 s"
+
+
+def test_a_rank_that_stood_stopped_is_the_one_that_the_others_waited_for():
+    """Whether the launcher ended the job, or a time-out of the others did."""
+    held, runs = (line(text, AT - back, rank=-1, source="stopped") for text, back in ((HELD, 90), (RUNS, 80)))
+    still = line(STILL.format("ranks 0-1 in the loop (last report: step 8)"), AT - 1, rank=-1, source="stall")
+    ended = line("stalled: no progress for 302 s; ended by the launcher", rank=-1, source="failure")
+    found = diagnose(failed(signal=15), [held, still, ended])
+    assert (found.failure_class, found.confidence, found.rank) == ("hang", "certain", 1)
+    waited = {
+        "exception": "RuntimeError",
+        "message": "Timed out waiting 60000ms for recv operation to complete",
+    }
+    found = diagnose(failed(rank=0, **waited), [held])
+    assert (found.failure_class, found.role, found.confidence) == ("straggler", "root", "likely")
+    assert (found.rank, found.message) == (1, HELD)
+    assert diagnose(failed(rank=0, **waited), [held, runs]).failure_class == "collective_timeout"

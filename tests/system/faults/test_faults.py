@@ -9,7 +9,9 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,52 @@ def test_an_inductor_without_a_compiler(faulty):
     found = job.failure["diagnosis"]
     assert (found["failure_class"], found["role"]) == ("compile_failure", "root"), found
     assert found["rank"] in (0, 1)
+    check_partition(job)
+
+
+@pytest.fixture
+def slow_compiler(tmp_path) -> dict[str, str]:
+    """The environment with a compiler that says its version at once and takes its time for the rest."""
+    compiler = tmp_path / "slow-g++"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *--version*) ;; *) sleep 600 ;; esac\nexec g++ "$@"\n')
+    compiler.chmod(0o755)
+    return {"CXX": str(compiler), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+
+
+@full
+def test_a_compilation_that_the_others_wait_for(faulty, slow_compiler):
+    """One rank compiles in its loop, with a compiler that takes its time."""
+    job = faulty("slow compiler", options=(*KILL_STALLED, "--stall-compile", "3"), environ=slow_compiler)
+    found = job.failure["diagnosis"]
+    assert (found["failure_class"], found["role"], found["rank"]) == ("compile_slow", "root", 1), found
+    check_losses(job, 8.0)
+
+
+@full
+def test_a_rank_that_is_stopped_now_and_then_and_at_last_for_good(faulty, tmp_path):
+    """It is named as slow while the job still trains, and as the one that hangs when nothing moves."""
+
+    def is_told() -> bool:
+        journals = (tmp_path / "journal").glob("*.jsonl")
+        return any(b"was stopped for " in journal.read_bytes() for journal in journals)
+
+    def meanwhile(_: int, wait: Callable[..., None]) -> None:
+        wait()
+        wait((tmp_path / "saves" / "pid").exists)
+        rank = int((tmp_path / "saves" / "pid").read_text())
+        stops = cycle([(signal.SIGSTOP, 0.5), (signal.SIGCONT, 0.25)])
+        while not is_told():
+            number, lasts_s = next(stops)
+            os.kill(rank, number)
+            time.sleep(lasts_s)
+        os.kill(rank, signal.SIGSTOP)
+
+    job = faulty("stopped now and then", options=KILL_STALLED, meanwhile=meanwhile)
+    found = job.failure["diagnosis"]
+    assert (found["failure_class"], found["confidence"], found["rank"]) == ("hang", "certain", 1), found
+    (slow,) = job.job["stragglers"]
+    assert (slow["rank"], slow["cause"]) == (1, "stopped")
+    assert slow["ratio"] > 1.2
     check_partition(job)
 
 

@@ -19,7 +19,8 @@ from torch.utils.data import DataLoader, Dataset
 
 FAULT, SAVES = sys.argv[1], Path(sys.argv[2])
 RANK = int(os.environ["RANK"])
-SAVE_AT, FAIL_AT, STEPS = (2, 4), 10, 100
+SAVE_AT, FAIL_AT = (2, 4), 10
+STEPS = 100_000 if FAULT == "stopped now and then" else 100
 STEP_S = 0.05
 MB = 1 << 20
 PART = SAVES / f"part{RANK}.pt"
@@ -81,6 +82,8 @@ def fail(loss):
         "memory cgroup": take_all_memory,
         "out of range": look_up_out_of_range,
         "hang": wait_for_ever,
+        "slow compiler": compile_slowly,
+        "stopped now and then": tell_my_pid,
     }
     if FAULT in doings:
         doings[FAULT]()
@@ -90,6 +93,18 @@ def save(model, step):
     """Write this rank's part of a checkpoint."""
     more = 8 * MB if FAULT == "disk full" and step == FAIL_AT and RANK == 1 else 1
     torch.save({"model": model.state_dict(), "step": step, "more": torch.zeros(more)}, PART)
+
+
+def compile_slowly():
+    """Compile with a compiler that takes longer than anybody waits."""
+    torch.compile(lambda x: (x * 2).sin().sum())(torch.ones(64))
+
+
+def tell_my_pid():
+    """So that somebody can stop this process."""
+    fresh = SAVES / "pid.new"
+    fresh.write_text(str(os.getpid()))
+    fresh.rename(SAVES / "pid")
 
 
 def save_to_nobody():

@@ -222,11 +222,14 @@ def test_slow_steps_and_seldom_reports_are_usual_where_they_are_usual():
     assert slow.limit_s(StallLimits(after_s=0.0)) == float("inf")
 
 
-@pytest.mark.parametrize("off", ["after_s", "first_batch_s", "evaluation_s", "checkpoint_s", "other_s"])
+@pytest.mark.parametrize(
+    "off", ["after_s", "first_batch_s", "evaluation_s", "checkpoint_s", "compile_s", "other_s"]
+)
 def test_zero_switches_a_limit_off(off):
     limits = StallLimits(**{off: 0.0})
     places = {"after_s": [steps()], "first_batch_s": [], "other_s": [steps(), event(PhaseBegin, phase="x")],
               "evaluation_s": [steps(), event(PhaseBegin, phase="evaluation")],
+              "compile_s": [steps(), event(PhaseBegin, phase="compile")],
               "checkpoint_s": [steps(), event(PhaseBegin, phase="checkpoint")]}  # fmt: skip
     for place, events in places.items():
         progress = RankProgress(0)

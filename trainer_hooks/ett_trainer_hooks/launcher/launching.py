@@ -37,6 +37,7 @@ from ett_trainer_hooks.launcher.output.room import OutputRoom
 from ett_trainer_hooks.launcher.output.streams import Stream, streams
 from ett_trainer_hooks.launcher.ranks import RankWatch
 from ett_trainer_hooks.launcher.settings import LaunchSettings
+from ett_trainer_hooks.launcher.stalls.stopped import StoppedWatch
 from ett_trainer_hooks.launcher.stalls.watchdog import watch_for_stalls
 from ett_trainer_hooks.launcher.stopping import Stop, listening, scheduled_end
 from ett_trainer_hooks.launcher.supervision import Supervision
@@ -180,6 +181,10 @@ def _observed(
             grace_s=settings.grace_s,
             senders=supervision.senders,
         )
+        stopped = StoppedWatch(
+            lambda: supervision.watch.alive, supervision.fact, monotonic=time.monotonic, wall=start.clock.now
+        )
+        looks = [machine.look, supervision.look, stalls.look, stopped.look, *(room.look for room in rooms)]
         attempts = Attempts(
             command=settings.command,
             environment=start.environment,
@@ -188,7 +193,7 @@ def _observed(
             stop=start.stop,
             family=family,
             policy=settings.restarts,
-            observers=[machine.look, supervision.look, stalls.look, *(room.look for room in rooms)],
+            observers=looks,
             oom_kills=lambda: machine.oom_kills,
             grace_s=settings.grace_s,
             look_every_s=settings.look_every_s,

@@ -169,6 +169,14 @@ PLATFORMS = (
         counter_example='  File "/usr/lib/python3.12/multiprocessing/pool.py", line 268, in __del__',
     ),
     Rule(
+        failure_class="straggler",
+        role=CONTEXT,
+        needles=("was stopped for",),
+        pattern=r"^rank \d{1,9} \(pid \d{1,9}\) was stopped for \d",
+        example="rank 1 (pid 77) was stopped for 2.0 of the last 4.1 s: by a signal or a debugger; the others wait",
+        counter_example="the train was stopped for 20 minutes",
+    ),
+    Rule(
         failure_class="not_a_failure",
         role=WARNING,
         needles=(

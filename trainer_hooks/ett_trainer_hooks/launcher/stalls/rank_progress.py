@@ -70,7 +70,11 @@ class RankProgress:
         elif self.place == "loop":
             limit_s = max(limits.after_s, self._usual_s) if limits.after_s else 0.0
         else:
-            named = {"evaluation": limits.evaluation_s, "checkpoint": limits.checkpoint_s}
+            named = {
+                "evaluation": limits.evaluation_s,
+                "checkpoint": limits.checkpoint_s,
+                "compile": limits.compile_s,
+            }
             limit_s = named.get(self.place, limits.other_s)
         return limit_s or float("inf")
 

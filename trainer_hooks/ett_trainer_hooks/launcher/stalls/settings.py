@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 Action: TypeAlias = Literal["none", "dump", "kill"]
@@ -22,8 +22,10 @@ class StallLimits:
     """In an `evaluation` phase."""
     checkpoint_s: float = 1800.0
     """In a `checkpoint` phase."""
+    compile_s: float = 1800.0
+    """In a `compile` phase once the loop runs."""
     other_s: float = 1800.0
-    """In any other phase once the loop runs, such as `compile`, `publish` or `shutdown`."""
+    """In any other phase once the loop runs, such as `publish` or `shutdown`."""
 
     def __post_init__(self) -> None:
         """Check.
@@ -31,7 +33,7 @@ class StallLimits:
         Raises:
             ValueError: a limit is negative or no number; the message names it.
         """
-        for name in ("after_s", "first_batch_s", "evaluation_s", "checkpoint_s", "other_s"):
+        for name in (each.name for each in fields(self)):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name}={getattr(self, name)!r} is not 0 or more seconds")
 
