@@ -13,7 +13,7 @@ from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import seconds
 from ett_core.components import RECOMPILE, area_seconds
 from ett_core.details import CacheTotals
-from ett_core.evidence_log import EvidenceLine
+from ett_core.failures import Diagnosis
 from ett_core.fleet.caches import hit_ratio
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure
@@ -225,14 +225,12 @@ def _failures(page: JobPage) -> list[FailureRow]:
     account = page.view.account
     rows = rows_of_view(page.view).failures
     return [
-        _failure(failure, page.evidence.get(failure.attempt, ()), place, page.view, row)
-        for place, (failure, row) in enumerate(zip(account.failures, rows, strict=True))
+        _failure(page, failure, diagnosis, row)
+        for failure, diagnosis, row in zip(account.failures, page.view.diagnoses, rows, strict=True)
     ]
 
 
-def _failure(
-    failure: FailureAccount, evidence: Sequence[EvidenceLine], place: int, view: JobView, row: Failure
-) -> FailureRow:
+def _failure(page: JobPage, failure: FailureAccount, diagnosis: Diagnosis, row: Failure) -> FailureRow:
     return FailureRow(
         **msgspec.structs.asdict(failure),
         id=row.id,
@@ -240,11 +238,11 @@ def _failure(
         retry=row.retry,
         recurrence=row.recurrence,
         losses=row.losses,
-        cause=view.cause(place),
-        diagnosis=view.diagnoses[place],
+        cause=page.view.cause(failure, diagnosis),
+        diagnosis=diagnosis,
         evidence=[
             EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)
-            for line in evidence
+            for line in page.evidence.get(failure.attempt, ())
         ],
     )
 

@@ -97,7 +97,8 @@ def page_of(
             account=account,
             diagnoses=[each.diagnosis for each in found],
             causes={
-                each.failure.attempt: cause_words(each.failure, each.diagnosis, each.evidence) for each in found
+                each.failure.attempt: cause_words(each.failure, each.diagnosis, each.evidence)
+                for each in found
             },
         ),
         evidence={each.failure.attempt: each.evidence for each in found},

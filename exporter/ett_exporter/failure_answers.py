@@ -24,7 +24,7 @@ class Lost(TypedDict):
 
 def failure_of_job(view: JobView, failure: Failure, place: int, prices: Mapping[str, float]) -> FailureOfJob:
     """One failure, the one at a place of its job, with what tells whose it is."""
-    account = view.account.failures[place]
+    account, diagnosis = view.account.failures[place], view.diagnoses[place]
     return FailureOfJob(
         **msgspec.structs.asdict(account),
         id=failure.id,
@@ -35,8 +35,8 @@ def failure_of_job(view: JobView, failure: Failure, place: int, prices: Mapping[
         model=failure.model,
         accelerators=view.details.accelerators,
         accelerator_type=failure.accelerator_type,
-        cause=view.cause(place),
-        diagnosis=view.diagnoses[place],
+        cause=view.cause(account, diagnosis),
+        diagnosis=diagnosis,
         ending=failure.ending,
         retry=failure.retry,
         recurrence=failure.recurrence,

@@ -106,10 +106,9 @@ class JobView(msgspec.Struct, frozen=True):
         """A label of the job, empty where it has none."""
         return self.details.labels.get(name, "")
 
-    def cause(self, place: int) -> str:
-        """What ended the attempt of the failure at a place, in short words."""
-        failure = self.account.failures[place]
-        return self.causes.get(failure.attempt) or cause_words(failure, self.diagnoses[place])
+    def cause(self, failure: FailureAccount, diagnosis: Diagnosis) -> str:
+        """What ended the attempt of one of the failures, in short words."""
+        return self.causes.get(failure.attempt) or cause_words(failure, diagnosis)
 
     @property
     def accelerator_weight(self) -> int:
@@ -456,7 +455,8 @@ class LiveJob:
         if (state := state_of(account, diagnoses)) != account.state:
             account = msgspec.structs.replace(account, state=state)
         self._counts = counts_of(account, diagnoses, self._counts)
-        return JobView(account, self._details_view(account), windows, diagnoses, self._diagnoses.causes, self._counts)
+        causes = self._diagnoses.causes
+        return JobView(account, self._details_view(account), windows, diagnoses, causes, self._counts)
 
     def _details_view(self, account: JobAccount) -> DetailsView:
         """The details; the same value as before, where nothing came since."""
