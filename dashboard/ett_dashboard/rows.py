@@ -163,6 +163,7 @@ class JobDetail(Job, frozen=True, kw_only=True):
     timeline: list[StretchRow] = []
     checkpoints: list[CheckpointRow] = []
     compile: dict[str, float] = {}
+    counters: dict[str, float] = {}
     step_times: StepTimes | None = None
     versions: dict[str, str] = {}
     labels: dict[str, str] = {}

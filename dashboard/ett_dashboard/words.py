@@ -96,7 +96,7 @@ def accelerator_hours(accelerator_s: float | None) -> str:
     return UNKNOWN_FIGURE if accelerator_s is None else f"{compact(accelerator_s / 3600)} accelerator-hours"
 
 
-def many(count: int, one: str, more: str = "") -> str:
+def many(count: float, one: str, more: str = "") -> str:
     """A count with its noun.
 
     >>> many(1, "failure"), many(2, "failure"), many(0, "try", "tries")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ett_dashboard.job.waterfall import Start, Step
-from ett_dashboard.words import Sentence, duration, percent, plain
+from ett_dashboard.words import Sentence, duration, many, percent, plain
 
+MOST_KINDS = 4
+"""Kinds of collectives that are named, those called most."""
+_KINDS = "start.collectives."
 NOTABLE_S = 0.1
 """Seconds below this are not worth a word."""
 
@@ -22,6 +25,33 @@ def start_sentence(start: Start, steps: Sequence[Step]) -> Sentence:
     else:
         how = f"{name} ended after {duration(start.end - start.begin)}, before any loop"
     return Sentence(how + _longest(steps) + _last(start), _hidden(start))
+
+
+def collectives_sentence(counters: Mapping[str, float]) -> Sentence | None:
+    """What the ranks asked of each other before their first steps, a rank's start; None where none counted.
+
+    >>> counted = {"counted": 4, "groups": 8, "groups_s": 2.0, "collectives": 12, "collectives_s": 6.0}
+    >>> kinds = {"collectives.all_reduce": 12, "collectives.all_reduce_s": 6.0}
+    >>> collectives_sentence({f"start.{name}": n for name, n in {**counted, **kinds}.items()}).how
+    'until its first step a rank made 2 process groups (0.5 s) and 3 collectives (1.5 s): 3 all_reduce'
+    """
+    starts = counters.get("start.counted", 0.0)
+    if starts <= 0:
+        return None
+    names = [name for name in counters if name.startswith(_KINDS) and not name.endswith("_s")]
+    kinds = sorted(names, key=lambda name: (-counters[name], name))[:MOST_KINDS]
+
+    def each(name: str) -> float:
+        mean = round(counters.get(name, 0.0) / starts, 1)
+        return int(mean) if mean.is_integer() else mean
+
+    def took(name: str) -> str:
+        return duration(counters.get(f"{name}_s", 0.0) / starts)
+
+    told = ", ".join(f"{each(name)} {plain(name.removeprefix(_KINDS), 40)}" for name in kinds)
+    groups = f"{many(each('start.groups'), 'process group')} ({took('start.groups')})"
+    collectives = f"{many(each('start.collectives'), 'collective')} ({took('start.collectives')})"
+    return Sentence(f"until its first step a rank made {groups} and {collectives}" + (told and f": {told}"))
 
 
 def _longest(steps: Sequence[Step]) -> str:

@@ -49,6 +49,7 @@ def test_a_start_is_counted_by_kind_and_told(alone, bench):
     dist.all_reduce(torch.ones(1))
     values = here.of("counters")[0].values
     assert {name: value for name, value in values.items() if not name.endswith("_s")} == {
+        "start.counted": 1,
         "start.groups": 2,
         "start.collectives": 5,
         "start.collectives.all_gather_object": 1,
@@ -103,6 +104,7 @@ def test_seconds_are_those_of_the_outer_call_also_where_it_raises():
         with pytest.raises(RuntimeError, match="a peer is gone"):
             owner.all_gather_object()
     assert count.values() == {
+        "start.counted": 1,
         "start.groups": 0,
         "start.groups_s": 0,
         "start.collectives": 2,

@@ -112,12 +112,15 @@ class CollectiveCount:
     def values(self) -> dict[str, float]:
         """Totals as the `counters` event tells them, in sum and by kind; seconds end in `_s`.
 
-        >>> CollectiveCount().values()
-        {'start.groups': 0.0, 'start.groups_s': 0.0, 'start.collectives': 0.0, 'start.collectives_s': 0.0}
+        `start.counted` is 1, so that of sums over ranks and attempts a mean can be made.
+
+        >>> sorted(CollectiveCount().values())
+        ['start.collectives', 'start.collectives_s', 'start.counted', 'start.groups', 'start.groups_s']
         """
         with self._lock:
             calls, seconds = dict(self._calls), dict(self._seconds)
         told = {
+            "start.counted": 1.0,
             **_sums("start.groups", GROUPS, calls, seconds),
             **_sums("start.collectives", [name for name in calls if name not in GROUPS], calls, seconds),
         }

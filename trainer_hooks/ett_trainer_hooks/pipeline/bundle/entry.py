@@ -96,7 +96,7 @@ def safe_name(name: str) -> str:
     """The name as a folder: itself, or a hash of it where it has signs that a path must not have.
 
     >>> safe_name("dlrm-64"), safe_name("../dlrm")
-    ('dlrm-64', 'h-9f5df2b48e9d')
+    ('dlrm-64', 'h-03832f818ecd')
     """
     if _SAFE.fullmatch(name):
         return name
