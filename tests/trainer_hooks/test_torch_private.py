@@ -78,11 +78,12 @@ def read(modules):
         "stages": sorted(torch_private.stage_seconds(before, torch_private.entry_seconds(modules))),
         "caches": {name: answers.hits for name, answers in torch_private.cache_totals(modules).items()},
         "iterators": torch_private.iterator_class(modules) is dataloader._BaseDataLoaderIter,
-        "settings": torch_private.use_native_settings(
-            precompile_headers=False, instructions_ok=True, modules=modules
-        ),
+        "settings": [name for name in SETTINGS if torch_private.put(name, True, modules)],
         "artifacts": loaded(torch_private.merged_artifacts(saved_twice(), modules)),
     }
+
+
+SETTINGS = ("precompile_headers", "instructions_ok")
 
 
 def saved_twice():
@@ -191,7 +192,7 @@ def test_without_torch_there_is_nothing_to_read():
     assert all(torch_private.part(name, {}) is None for name in SEAMS)
     assert torch_private.cache_totals({}) == {}
     assert torch_private.entry_seconds({}) == {}
-    assert torch_private.use_native_settings(precompile_headers=True, instructions_ok=True, modules={}) == []
+    assert not torch_private.put("instructions_ok", None, {})
     assert torch_private.merged_artifacts(b"as it was", {}) == b"as it was"
     assert torch_private.recompile_reason({}) is None
     assert torch_private.iterator_class({}) is None

@@ -313,17 +313,6 @@ def stage_seconds(before: Mapping[str, float], after: Mapping[str, float]) -> di
     return {stage: seconds for stage, seconds in stages.items() if seconds > 0}
 
 
-def use_native_settings(
-    *, precompile_headers: bool, instructions_ok: bool, modules: Modules = sys.modules
-) -> list[str]:
-    """Settings of the C++ compiler, where torch has read them from the environment already.
-
-    Returns the seams of those that it has read, and that hold now.
-    """
-    wanted = {"precompile_headers": precompile_headers, "instructions_ok": instructions_ok}
-    return [name for name, value in wanted.items() if put(name, value, modules)]
-
-
 def merged_artifacts(data: bytes, modules: Modules = sys.modules) -> bytes:
     """Artifacts that a process has saved several times, in a form of which all is loaded.
 

@@ -138,6 +138,17 @@ def test_a_place_that_others_may_write_to_is_not_used(place):
         Leader(place, 0)
 
 
+def test_a_follower_reads_nothing_where_others_may_write(place):
+    leader = Leader(place, 0)
+    leader.begin()
+    leader.publish(b"archive", {})
+    leader.end()
+    place.chmod(0o777)
+    follower = hasty(place, wait_s=5.0)
+    assert follower.news() is None
+    assert follower.wait_for(0).why_not == "there is no local rank 0"
+
+
 def test_what_was_changed_behind_the_leaders_back_is_not_loaded(place):
     leader = Leader(place, 0)
     leader.begin()

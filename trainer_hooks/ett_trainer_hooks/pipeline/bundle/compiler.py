@@ -28,11 +28,6 @@ class Artifacts(msgspec.Struct, frozen=True):
     keys: Mapping[str, list[str]]
 
 
-def can_keep() -> bool:
-    """Whether this torch (2.6 and newer) can save and load artifacts."""
-    return _function("save_cache_artifacts") is not None and _function("load_cache_artifacts") is not None
-
-
 def compiled() -> Artifacts | None:
     """The artifacts of all that this process has compiled or found so far; None where there are none."""
     save = _function("save_cache_artifacts")

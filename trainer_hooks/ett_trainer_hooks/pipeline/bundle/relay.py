@@ -160,6 +160,7 @@ class Follower:
         self._clock = clock
         self._pause = pause
         self._loaded = ""
+        self._is_ours = False
 
     def wait_for(self, number: int) -> Wait:
         """Wait until the leader is through with its compilation `number`, from 0 on."""
@@ -184,14 +185,22 @@ class Follower:
 
     def state(self) -> State:
         """How far the leader is."""
+        if not self._trusts():
+            return State()
         try:
             return _decoder.decode((self._place / STATE).read_bytes())
         except FileNotFoundError:
             return State()
 
+    def _trusts(self) -> bool:
+        """Whether the place is there, and only the user can have written to it."""
+        if not self._is_ours and self._place.is_dir():
+            self._is_ours = not why_untrusted(self._place)
+        return self._is_ours
+
     def _verdict(self, number: int, waited_s: float) -> str | None:
         """Empty once the leader is through, why there is nothing to wait for, or None: wait on."""
-        alive = is_led(self._place)
+        alive = self._trusts() and is_led(self._place)
         state = self.state()
         if state.done > number:
             return ""

@@ -16,10 +16,9 @@ from ett_trainer_hooks.pipeline.bundle.trust import read_key
 KEY_FILE = "ETT_BUNDLE_KEY_FILE"
 """The variable that names the file with the key of a team."""
 CACHE_DIR = "TORCHINDUCTOR_CACHE_DIR"
-FOR_THE_COMPILER: Mapping[str, str] = {
-    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
-    "TORCHINDUCTOR_VEC_ISA_OK": "1",
-}
+HEADERS = "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"
+INSTRUCTIONS = "TORCHINDUCTOR_VEC_ISA_OK"
+FOR_THE_COMPILER: Mapping[str, str] = {HEADERS: "0", INSTRUCTIONS: "1"}
 """Without the first, a header is compiled again at every start on a new host, before any code is
 looked for; without the second, the instructions of the processor are tried out with the compiler."""
 TOLD_PREFIXES = ("TORCHINDUCTOR_", "TORCH_COMPILE", "TORCHDYNAMO_", "TRITON_", "CXX", "INDUCTOR_")
@@ -60,16 +59,14 @@ class BundleSettings:
 def prepare_compiler(environ: MutableMapping[str, str] = os.environ) -> Path:
     """Tell the compiler how to name its code, the same at every start; returns its cache directory.
 
-    Best before torch is imported; later it still holds for what has not been compiled. What the
-    user has set stays.
+    To be called before torch is imported; later it holds for what the calling thread compiles from
+    then on. What the user has set stays.
     """
     for name, value in FOR_THE_COMPILER.items():
         environ.setdefault(name, value)
     environ.setdefault(CACHE_DIR, str(_cache_dir_of_torch()))
-    torch_private.use_native_settings(
-        precompile_headers=environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] == "1",
-        instructions_ok=environ["TORCHINDUCTOR_VEC_ISA_OK"] == "1",
-    )
+    torch_private.put("precompile_headers", environ[HEADERS] == "1")
+    torch_private.put("instructions_ok", environ[INSTRUCTIONS] == "1")
     return Path(environ[CACHE_DIR]).absolute()
 
 

@@ -1,0 +1,36 @@
+"""What is given to torch beside its own artifacts."""
+
+import pytest
+
+from ett_trainer_hooks.pipeline.bundle.compiler import number, profile_name, take_over_profiles
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A cache directory with the sizes that rank 0 has seen."""
+    (tmp_path / "dynamo").mkdir()
+    (tmp_path / "dynamo" / profile_name("job:0:")).write_bytes(b"sizes of rank 0")
+    return tmp_path
+
+
+def test_a_rank_takes_over_the_sizes_that_another_has_seen(cache):
+    take_over_profiles(["job:0:"], 0, cache, 3)
+    assert (cache / "dynamo" / "code_state_job_3_.pkl").read_bytes() == b"sizes of rank 0"
+
+
+def test_a_rank_keeps_what_it_knows_itself(cache):
+    own = cache / "dynamo" / "code_state_job_3_.pkl"
+    own.write_bytes(b"own")
+    take_over_profiles(["job:0:"], 0, cache, 3)
+    assert own.read_bytes() == b"own"
+
+
+@pytest.mark.parametrize("key", ["job:None:", "job:1:", "other:0:"])
+def test_sizes_that_are_not_there_or_of_no_rank_are_left(cache, key):
+    take_over_profiles([key], 0, cache, 3)
+    assert len(list((cache / "dynamo").iterdir())) == 1
+
+
+@pytest.mark.parametrize(("text", "value"), [("3", 3), ("", 7), ("x", 7), ("-1", 7)])
+def test_a_number_of_the_environment(text, value):
+    assert number({"LOCAL_RANK": text}, "LOCAL_RANK", 7) == value
