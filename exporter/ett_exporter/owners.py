@@ -158,6 +158,8 @@ class SessionOwnership:
         """Let somebody else have it."""
         with self._lock:
             if self._session is not None:
+                with suppress(SQLAlchemyError):  # the server notices a closed session only some time later
+                    self._session.execute(select(func.pg_advisory_unlock_all()))
                 self._session.invalidate()
                 self._session.close()
                 self._session = None
