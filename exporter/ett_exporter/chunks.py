@@ -32,7 +32,8 @@ class Chunk:
         self.free = list(range(CHUNK_JOBS - 1, -1, -1))
         """Places that no job has."""
         self._lines = [b""] * (len(JOB_FAMILIES) * CHUNK_JOBS)
-        self._is_changed = False
+        self.changes = 0
+        """How often lines of jobs were put since the last `refresh`."""
         self.texts = [b""] * len(JOB_FAMILIES)
         """Of each family, as of the last `refresh`."""
         self._pieces = [b""] * len(JOB_FAMILIES)
@@ -41,7 +42,7 @@ class Chunk:
     def put(self, place: int, lines: Sequence[bytes]) -> None:
         """Let these be the lines of the job at a place, by family."""
         self._lines[place::CHUNK_JOBS] = lines
-        self._is_changed = True
+        self.changes += 1
 
     def piece(self, family: int) -> bytes:
         """The text of a family as a piece of a gzip stream."""
@@ -52,9 +53,9 @@ class Chunk:
 
     def refresh(self) -> bool:
         """Join the lines anew where a job changed; whether one did."""
-        if not self._is_changed:
+        if not self.changes:
             return False
-        self._is_changed = False
+        self.changes = 0
         for family, begin in enumerate(range(0, len(self._lines), CHUNK_JOBS)):
             text = b"".join(self._lines[begin : begin + CHUNK_JOBS])
             if text != self.texts[family]:
@@ -81,6 +82,8 @@ class Chunks:
     def __init__(self) -> None:
         self._chunks: list[Chunk] = []
         self._seats: dict[str, Seat] = {}
+        self._latest = Chunk()
+        """Where lines were put last."""
         self.series = 0
         """Series of all jobs."""
 
@@ -93,10 +96,18 @@ class Chunks:
         seat = self._seats.get(job_id)
         if seat is None:
             seat = self._seats[job_id] = Seat(job_id, self._chunk_with_room())
+        if seat.chunk is not self._latest:
+            self._leave(seat.chunk)
         seat.chunk.put(seat.place, seat.text.update(samples))
         series = len(samples)
         self.series += series - seat.series
         seat.series = series
+
+    def _leave(self, for_chunk: Chunk) -> None:
+        """Join the lines of a chunk of which most are new while they are at hand in the processor."""
+        if self._latest.changes > CHUNK_JOBS // 2:
+            self._latest.refresh()
+        self._latest = for_chunk
 
     def drop(self, job_id: str) -> None:
         """Take a job out."""
