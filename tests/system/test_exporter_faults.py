@@ -25,6 +25,10 @@ from exporters import Running, running
 
 from ett_core.accounting import JobFold
 from ett_core.events import AnyEvent, AttemptEnd, AttemptStart, FirstBatch, JobEnd, Progress, encode
+from ett_exporter.segment_rows import unpacked
+from ett_exporter.service import Service
+from ett_exporter.settings import Settings
+from ett_exporter.store import Store
 
 FULL = os.environ.get("ETT_FULL") == "1"
 KILLS = 50 if FULL else 5
@@ -300,3 +304,57 @@ def test_garbage_beside_good_senders_changes_nothing(tmp_path):
         load.end()
         assert set(jobs_of(exporter.url)) == set(load.stories)
         check_totals(exporter.url, load)
+
+
+def test_killed_while_it_puts_segments_together_it_loses_nothing(tmp_path):
+    """Jobs that are over, in many segments: at every kill each line is there once, and repeats are known."""
+    chance = random.Random(20_261_130)
+    path = tmp_path / "ett.sqlite"
+    sent = segments_of_jobs_that_are_over(path)
+    for _ in range(KILLS - 2):
+        exporter = Running("--database", str(path), "--retain", "0")
+        time.sleep(chance.uniform(0.0, 0.4))
+        exporter.kill()
+        exporter.close()
+        assert lines_by_job(path) == sent
+    with running("--database", str(path), "--retain", "0") as exporter:
+        deadline_s = time.monotonic() + 60.0
+        while rows_of(path) > len(sent):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        for lines in sent.values():
+            body = b"\n".join(lines)
+            assert HTTP.post(f"{exporter.url}/api/v1/events", content=body).json()["duplicates"] == len(lines)
+        assert {job["samples"] for job in jobs_of(exporter.url).values()} == {float(SEGMENT_EVENTS * 40)}
+    assert lines_by_job(path) == sent
+
+
+def segments_of_jobs_that_are_over(path: Path) -> dict[str, list[bytes]]:
+    """Write a database of jobs that ended long ago, closed; their lines in order."""
+    now = BEGIN
+    with closing(Store(str(path))) as store:
+        service = Service(store, Settings(retain_days=0.0), clock=lambda: now)
+        stories = [Story(f"over-{number}") for number in range(12)]
+        for story in stories:
+            for body in (*(story.next() for _ in range(40)), story.last()):
+                service.ingest(body)
+        now += 20 * 86_400.0
+        service.close_jobs(now)
+    return {story.job_id: list(map(encode, story.told)) for story in stories}
+
+
+def lines_by_job(path: Path) -> dict[str, list[bytes]]:
+    """The lines of each job as they are kept, in order."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT job_id, lines_zlib FROM segments ORDER BY id").fetchall()
+    found: dict[str, list[bytes]] = {}
+    for job_id, blob in rows:
+        found.setdefault(job_id, []).extend(unpacked(blob).split(b"\n"))
+    return dict(sorted(found.items(), key=lambda each: int(each[0].removeprefix("over-"))))
+
+
+def rows_of(path: Path) -> int:
+    """How many rows hold segments."""
+    with closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM segments").fetchone()
+    return int(count)
