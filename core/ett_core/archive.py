@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 ARCHIVED_BYTES = 512
 """Less than this is not worth a place in an archive."""
@@ -58,15 +58,46 @@ class Parcel:
 
     def __init__(self, archive: Archive, data: bytes) -> None:
         self._archive = archive
-        self._handle = archive.put(data)
+        self._handle: object = archive.put(data)
 
     def read(self, begin: int = 0, end: int | None = None) -> bytes:
         """The bytes, or a part of them."""
         return self._archive.get(self._handle, begin, end)
 
+    def give_up(self) -> object:
+        """The handle, which somebody else drops from now on."""
+        handle, self._handle = self._handle, None
+        return handle
+
     def __del__(self) -> None:
         """Let go of the bytes."""
-        self._archive.drop(self._handle)
+        if self._handle is not None:
+            self._archive.drop(self._handle)
+
+
+class Loan(NamedTuple):
+    """One of many parcels, to be read while anybody holds it.
+
+    >>> parcels = Parcels(IN_MEMORY)
+    >>> loan = Loan(parcels, parcels.adopt(Parcel(IN_MEMORY, b"data")))
+    >>> loan.read(1, 3), Loan(parcels, parcels.adopt(loan)).read()
+    (b'at', b'data')
+    """
+
+    parcels: Parcels
+    number: int
+
+    def read(self, begin: int = 0, end: int | None = None) -> bytes:
+        """The bytes, or a part of them."""
+        return self.parcels.get(self.number, begin, end)
+
+    def give_up(self) -> object:
+        """The handle, which somebody else drops from now on."""
+        return self.parcels.take(self.number)
+
+
+Bytes: TypeAlias = Parcel | Loan
+"""Bytes that lie in an archive."""
 
 
 def parcel_of(archive: Archive, data: bytes) -> Parcel:
@@ -77,7 +108,7 @@ def parcel_of(archive: Archive, data: bytes) -> Parcel:
 class Parts(NamedTuple):
     """Several pieces of data in one parcel, one after the other."""
 
-    parcel: Parcel
+    parcel: Bytes
     ends: Sequence[int]
 
     def part(self, place: int) -> bytes:
@@ -119,7 +150,13 @@ class Parcels:
 
     def put(self, data: bytes) -> int:
         """Keep bytes; gives their number."""
-        handle = self.archive.put(data)
+        return self._hold(self.archive.put(data))
+
+    def adopt(self, parcel: Bytes) -> int:
+        """Hold what was held by one of the same archive; gives its number."""
+        return self._hold(parcel.give_up())
+
+    def _hold(self, handle: object) -> int:
         if not isinstance(handle, int):
             self._others.append(handle)
             return -len(self._others)
@@ -130,21 +167,25 @@ class Parcels:
         self._handles.append(handle)
         return self._first + len(self._handles) - 1
 
-    def get(self, number: int) -> bytes:
-        """The bytes under a number."""
+    def get(self, number: int, begin: int = 0, end: int | None = None) -> bytes:
+        """The bytes under a number, or a part of them."""
         if number < 0:
-            return self.archive.get(self._others[-number - 1])
+            return self.archive.get(self._others[-number - 1], begin, end)
         if self.parts is not None and number < self._first:
-            return self.parts.part(number)
-        return self.archive.get(self._handles[number - self._first])
+            return self.parts.part(number)[begin:end]
+        return self.archive.get(self._handles[number - self._first], begin, end)
+
+    def take(self, number: int) -> object:
+        """The handle under a number, which somebody else drops from now on; the number may be given again."""
+        if number < 0:
+            handle, self._others[-number - 1] = self._others[-number - 1], None
+            return handle
+        self._free.append(number)
+        return self._handles[number - self._first]
 
     def drop(self, number: int) -> None:
-        """Let go of the bytes under a number, which may be given again; a part goes with all others."""
-        if number < 0:
-            self._others[-number - 1] = None
-        elif number >= self._first:
-            self.archive.drop(self._handles[number - self._first])
-            self._free.append(number)
+        """Let go of the bytes under a number that is of no part."""
+        self.archive.drop(self.take(number))
 
     def __del__(self) -> None:
         """Let go of the bytes."""

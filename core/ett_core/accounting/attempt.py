@@ -23,7 +23,7 @@ from ett_core.accounting.phases import MAIN, Phase
 from ett_core.accounting.rank import Rank, RankState
 from ett_core.accounting.ranks import Entered, Ranks, RanksMark
 from ett_core.accounting.settings import Settings
-from ett_core.archive import IN_MEMORY, Archive, Parcel
+from ett_core.archive import IN_MEMORY, Archive, Bytes, Parcel
 from ett_core.events import (
     AnyEvent,
     AttemptEnd,
@@ -184,9 +184,9 @@ class Attempt:
         """What was computed of one version in one place, for whoever asks again."""
         self._settings = settings
         self._archive = archive
-        self._parcel: Parcel | None = None
+        self._parcel: Bytes | None = None
         """What was put away, as of a version."""
-        self._blocks: Parcel | None = None
+        self._blocks: Bytes | None = None
         """The closed blocks of the loop at that time."""
         self._parcel_of = -1
         self._is_away = False
@@ -528,7 +528,7 @@ class Attempt:
         number: int,
         settings: Settings,
         state: AttemptState,
-        parcels: tuple[Parcel, Parcel | None],
+        parcels: tuple[Bytes, Bytes | None],
         archive: Archive,
     ) -> Attempt:
         """The attempt at rest that gave `state`, bare or not, and has put `parcels` away."""
@@ -557,7 +557,7 @@ class Attempt:
         self._leave()
 
     @property
-    def parcels(self) -> tuple[Parcel, Parcel | None]:
+    def parcels(self) -> tuple[Bytes, Bytes | None]:
         """What was put away: what is rarely needed, and the closed blocks of the loop."""
         assert self._parcel is not None  # noqa: S101 - asked of attempts at rest
         return self._parcel, self._blocks
@@ -571,7 +571,7 @@ class Attempt:
         if not self._is_away and self._parcel_of == self.version:
             self._leave()
 
-    def _put_away(self, rest: Parcel, blocks: Parcel | None) -> None:
+    def _put_away(self, rest: Bytes, blocks: Bytes | None) -> None:
         self._parcel, self._blocks, self._parcel_of = rest, blocks, self.version
 
     def _leave(self) -> None:
@@ -597,7 +597,7 @@ class Attempt:
             self.ranks.states(),
         )
 
-    def _take_rest(self, rest: AttemptRest, blocks: Parcel | None) -> None:
+    def _take_rest(self, rest: AttemptRest, blocks: Bytes | None) -> None:
         self._held_back = list(rest.held_back)
         self.resumed, self.durable = dict(rest.resumed), Durables(rest.durable)
         loop = rest.loop

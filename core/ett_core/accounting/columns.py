@@ -19,7 +19,7 @@ from weakref import ref
 import msgspec
 
 from ett_core.accounting.rows import Piece, Row, fill
-from ett_core.archive import Archive, Parcel, Parcels, Parts
+from ett_core.archive import Archive, Bytes, Parcel, Parcels, Parts
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
 BLOCK = 256
@@ -319,7 +319,7 @@ class Blocks:
             return b"".join(map(self._parcels.get, self._numbers))
         return parts.parcel.read()
 
-    def put_together(self) -> Parcel | None:
+    def put_together(self) -> Bytes | None:
         """Lay all blocks into one parcel, which is given back; None without any."""
         if not self._numbers:
             return None
@@ -336,7 +336,7 @@ class Blocks:
         return parts if parts and self._numbers == array("q", range(len(parts.ends))) else None
 
     @classmethod
-    def of_state(cls, archive: Archive, state: BlocksState, parcel: Parcel | None) -> Blocks:
+    def of_state(cls, archive: Archive, state: BlocksState, parcel: Bytes | None) -> Blocks:
         """The blocks that gave `state`; `parcel` holds what they gave as `packed`."""
         ends, sums = array("q", state.ends), array("q", state.sums)
         parts = None if parcel is None else Parts(parcel, array("q", accumulate(state.lengths)))

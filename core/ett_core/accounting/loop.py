@@ -18,7 +18,7 @@ from ett_core.accounting.columns import BLOCK, Blocks, BlocksState, Columns
 from ett_core.accounting.phases import Phase
 from ett_core.accounting.rows import Piece, Row, as_wait_ns, claim, pieces_between
 from ett_core.accounting.settings import Settings
-from ett_core.archive import IN_MEMORY, Archive, Parcel, Parcels
+from ett_core.archive import IN_MEMORY, Archive, Bytes, Parcels
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 from ett_core.events import Progress
 
@@ -320,13 +320,13 @@ class Loop:
         """The closed blocks, which are no part of the state."""
         return self._blocks.packed()
 
-    def put_together(self) -> Parcel | None:
+    def put_together(self) -> Bytes | None:
         """The same in a parcel, in which they lie from now on; None without any."""
         return self._blocks.put_together()
 
     @classmethod
     def of_state(
-        cls, settings: Settings, state: LoopState, packed: Parcel | None, archive: Archive = IN_MEMORY
+        cls, settings: Settings, state: LoopState, packed: Bytes | None, archive: Archive = IN_MEMORY
     ) -> Loop:
         """The loop that gave `state`, and `packed`."""
         loop = cls(settings, state.first_ns, state.first, archive)

@@ -6,6 +6,7 @@ What the accounts of a job need of them at every view was computed before (`ett_
 from __future__ import annotations
 
 import zlib
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
@@ -16,10 +17,11 @@ from ett_core.accounting.lane import Lane, LaneState
 from ett_core.accounting.layout import Span
 from ett_core.accounting.partition import Partition
 from ett_core.accounting.settings import Settings
-from ett_core.archive import Archive, Parcel
+from ett_core.archive import Archive, Loan, Parcel, Parcels
 from ett_core.refusals import Refusals
 
 COMPRESSION_LEVEL = 1
+NOTHING = 2**62
 
 
 class _Frame(NamedTuple):
@@ -52,7 +54,7 @@ _decoder = msgspec.msgpack.Decoder(_Contents)
 class Sealed(Sequence[Partition]):
     """Lanes at rest with the partitions of their attempts, made anew whenever one is asked for."""
 
-    __slots__ = ("_archive", "_contents", "_count", "_parcels", "_settings")
+    __slots__ = ("_archive", "_contents", "_count", "_numbers", "_parcels", "_settings")
 
     def __init__(
         self, lanes: Sequence[Lane], partitions: Sequence[Partition], settings: Settings, archive: Archive
@@ -61,7 +63,12 @@ class Sealed(Sequence[Partition]):
         self._settings = settings
         self._archive = archive
         self._count = len(partitions)
-        self._parcels = tuple(part.parcels for lane in lanes for part in lane.parts)
+        self._parcels = Parcels(archive)
+        self._numbers = array("q")
+        """Of each attempt, what is rarely needed and the closed blocks of its loop (`NOTHING`: none)."""
+        for rest, blocks in (part.parcels for lane in lanes for part in lane.parts):
+            self._numbers.append(self._parcels.adopt(rest))
+            self._numbers.append(NOTHING if blocks is None else self._parcels.adopt(blocks))
         frames = [_Frame(*p.span[1:], p.threshold, p.begin_step) for p in partitions]
         packed = _encoder.encode(_Contents([lane.bare_state() for lane in lanes], frames))
         self._contents = Parcel(archive, zlib.compress(packed, COMPRESSION_LEVEL))
@@ -71,7 +78,7 @@ class Sealed(Sequence[Partition]):
 
     def _attempts(self, lanes: Sequence[LaneState]) -> list[list[Attempt]]:
         """The attempts of each lane, at rest."""
-        parcels = iter(self._parcels)
+        parcels = map(self._loans, self._numbers[::2], self._numbers[1::2])
         return [
             [
                 Attempt.at_rest(lane.number, self._settings, part, next(parcels), self._archive)
@@ -79,6 +86,9 @@ class Sealed(Sequence[Partition]):
             ]
             for lane in lanes
         ]
+
+    def _loans(self, rest: int, blocks: int) -> tuple[Loan, Loan | None]:
+        return Loan(self._parcels, rest), None if blocks == NOTHING else Loan(self._parcels, blocks)
 
     def lanes(self, job_id: str, refusals: Refusals) -> list[Lane]:
         """The lanes, as they were."""
