@@ -4,7 +4,7 @@ Folds jobs of 8 ranks with 10 attempts, a week old, whose leader reports every 5
 minute) and which save every 5 minutes, as segments come: by minutes, the ranks in turn. Each is viewed
 every minute, as scrapes do. Prints the bytes of all objects that a job refers to, its view included, each
 once, and for one job those of each part of its state. With `--loaded N`, also what the resident set of
-the process grows by where N such jobs are restored from a snapshot and viewed, as after a restart.
+the process grows by where N such jobs are restored from a snapshot, told and viewed for some minutes more.
 
     python benchmarks/exporter/memory.py --days 7 [--loaded 1000]
 """
@@ -17,10 +17,12 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import NamedTuple
 
 from ett_core import events as ev
 from ett_core.accounting.job import DEFAULTS
@@ -33,6 +35,8 @@ BEGIN = 1_764_000_000.0
 MINUTE_S = 60.0
 WARM_UP = 20
 """Jobs that are restored before it counts."""
+MINUTES_MORE = 4
+"""Minutes that restored jobs are told of before it counts."""
 REPORT_S = 5.0
 SAVE_S = 300.0
 RANKS = 8
@@ -131,15 +135,17 @@ def size_of(*roots: object, without: Iterable[object] = ()) -> int:
         seen.add(id(found))
         total += sys.getsizeof(found)
         left += gc.get_referents(found)
+        if isinstance(found, dict):
+            left += found.keys()
     return total
 
 
 def parts_of(job: LiveJob) -> dict[str, int]:
     """Bytes by part of the state of one job; what several parts share is counted for each."""
     found = {
-        f"{name}.{part}": size_of(value)
+        f"{name}.{part}": size_of(getattr(state, part), without=(job._archive, DEFAULTS))  # noqa: SLF001
         for name, state in (("fold", job._fold), ("details", job._details))  # noqa: SLF001 - what it weighs
-        for part, value in vars(state).items()
+        for part in type(state).__slots__
     }
     found["view"] = size_of(job.known_view)
     return {name: size for name, size in sorted(found.items(), key=lambda item: -item[1]) if size > 500}
@@ -186,14 +192,29 @@ class Spent:
         return self.seconds / self.times * 1e6
 
 
-def folded(job_id: str, attempts: int, days: float, archive: FileArchive) -> tuple[LiveJob, Spent, Spent]:
-    """A job that was told and viewed minute by minute, and what its events and its views took."""
+class Folded(NamedTuple):
+    """A job that was told and viewed minute by minute, with what its events and its views took."""
+
+    job: LiveJob
+    events: Spent
+    views: Spent
+    before: Snapshot
+    """As it was before the last minutes."""
+    last_minutes: Sequence[Sequence[AnyEvent]]
+
+
+def folded(job_id: str, attempts: int, days: float, archive: FileArchive) -> Folded:
+    """Tell a job minute by minute."""
     job, events, views = LiveJob(job_id, 0.0, NoPast(), archive), Spent(), Spent()
-    for place, minute in enumerate(Told(job_id).minutes(attempts, days)):
+    minutes = list(Told(job_id).minutes(attempts, days))
+    for place, minute in enumerate(minutes):
+        if place == len(minutes) - MINUTES_MORE:
+            before = job.snapshot()
         kept = Kept(minute, Place(0, place + 1))
         events.on(partial(job.take, partial(_same, kept), 0.0), len(minute))
         views.on(partial(job.view, minute[-1].time + 1), 1)
-    return job, events, views
+    assert before is not None  # noqa: S101 - it was told something
+    return Folded(job, events, views, before, minutes[-MINUTES_MORE:])
 
 
 def _same(kept: Kept) -> Kept:
@@ -211,19 +232,21 @@ class OnlySnapshot(NoPast):
         return self._kept
 
 
-def loaded_kb(job: LiveJob, jobs: int, archive: FileArchive) -> float:
-    """Growth of the resident set, in kB a job."""
-    assert job.known_view is not None  # noqa: S101 - it was viewed
-    past, now = OnlySnapshot(job.snapshot()), job.known_view.account.as_of
+def loaded_kb(before: bytes, minutes: Sequence[Sequence[bytes]], jobs: int) -> float:
+    """Growth of the resident set, in kB a job, of jobs from a snapshot; in a process of their own."""
+    past, archive = OnlySnapshot(Snapshot("job", Place(0, 1), (), before)), FileArchive()
     held: list[LiveJob] = []
     for number in range(-WARM_UP, jobs):
         if number == 0:
             gc.collect()
-            before = resident_bytes()
-        held.append(LiveJob(job.job_id, 0.0, past, archive))
-        held[-1].view(now)
+            resident = resident_bytes()
+        held.append(LiveJob("job-0", 0.0, past, archive))
+        for place, minute in enumerate(minutes):
+            told = [ev.decode(event) for event in minute]
+            held[-1].take(partial(_same, Kept(told, Place(1, place + 1))), 0.0)
+            held[-1].view(told[-1].time + 1)
     gc.collect()
-    return (resident_bytes() - before) / jobs / 1e3
+    return (resident_bytes() - resident) / jobs / 1e3
 
 
 def resident_bytes() -> int:
@@ -244,15 +267,19 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for number in range(chosen.jobs):
         archive = FileArchive()
-        job, events, views = folded(f"job-{number}", chosen.attempts, chosen.days, archive)
-        in_memory = size_of(job, without=(archive, DEFAULTS))
+        known = folded(f"job-{number}", chosen.attempts, chosen.days, archive)
+        events, views = known.events, known.views
+        in_memory = size_of(known.job, without=(archive, DEFAULTS))
         a_job = f"{in_memory / 1e3:.1f} | {archive.bytes_used / 1e3:.1f}"
         times = f"{events.each_us:.1f} | {views.each_us:.0f}"
         print(f"| {chosen.attempts} | {chosen.days:g} | {events.times:,} | {a_job} | {times} |", flush=True)
     if chosen.loaded:
-        print(f"{chosen.loaded} jobs from a snapshot: {loaded_kb(job, chosen.loaded, archive):.0f} kB a job")
+        minutes = [[ev.encode(event) for event in minute] for minute in known.last_minutes]
+        with get_context("spawn").Pool(1) as pool:
+            grown_kb = pool.apply(loaded_kb, (known.before.blob, minutes, chosen.loaded))
+        print(f"{chosen.loaded} jobs from a snapshot: {grown_kb:.0f} kB a job")
     if chosen.parts:
-        for name, size in parts_of(job).items():
+        for name, size in parts_of(known.job).items():
             print(f"    {name:<28} {size / 1e3:9.1f} kB")
 
 

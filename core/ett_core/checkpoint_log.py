@@ -81,6 +81,20 @@ class CheckpointLogState(NamedTuple):
 class CheckpointLog:
     """The fold: `add` events, then read."""
 
+    __slots__ = (
+        "_forgotten",
+        "_forgotten_blocking",
+        "_forgotten_through",
+        "_kept",
+        "_known_totals",
+        "_known_usual",
+        "_packed",
+        "_packed_blocking",
+        "_packed_through",
+        "_packed_weights",
+        "last_durable",
+    )
+
     def __init__(self, archive: Archive = IN_MEMORY) -> None:
         """Start with nothing; `archive` keeps what is rarely needed again."""
         self.last_durable: Durable | None = None

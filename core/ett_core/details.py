@@ -116,6 +116,30 @@ class DetailsState(NamedTuple):
 class JobDetails:
     """The fold: `add` events, then read the properties."""
 
+    __slots__ = (
+        "_archive",
+        "_caches",
+        "_clocks",
+        "_counters",
+        "_labels",
+        "_longest_step_s",
+        "_node_moments",
+        "_remote_compiles",
+        "_said",
+        "_starts",
+        "_steps",
+        "_versions",
+        "async_saves",
+        "checkpoints",
+        "compile_s",
+        "evidence",
+        "is_stale",
+        "nodes",
+        "rank_paces",
+        "refusals",
+        "samples",
+    )
+
     def __init__(self, archive: Archive = IN_MEMORY) -> None:
         """Start with nothing; `archive` keeps what is rarely needed again."""
         self._archive = archive

@@ -26,12 +26,14 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import asdict, replace
 
-from ett_core.archive import IN_MEMORY, Archive
+from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
 from ett_core.shelf import Shelf
 
 REPORTS_KEPT = 128
 """Reports kept of one job; older saves keep their figures, computed before their reports went."""
+REPORTS_AT_HAND = 12
+"""Of these the latest; the others lie packed."""
 SAVES_KEPT = 100
 NEAR_REPORTS = 20
 """Reports before a save, and as many after it, that say what is usual."""
@@ -120,9 +122,15 @@ class Reports:
     [4.0, 9.0]
     """
 
-    __slots__ = ("_begins", "_ends", "_step_s", "_steps")
+    __slots__ = ("_archive", "_begins", "_count", "_ends", "_packed", "_step_s", "_steps")
 
-    def __init__(self, reports: Iterable[Report] = ()) -> None:
+    def __init__(self, reports: Iterable[Report] = (), archive: Archive = IN_MEMORY) -> None:
+        """Start with some; `archive` keeps the older ones."""
+        self._archive = archive
+        self._packed: Parcel | None = None
+        """The columns of the older ones."""
+        self._count = 0
+        """How many those are."""
         self._ends = array("d")
         self._begins = array("d")
         self._steps = array("q")
@@ -133,12 +141,17 @@ class Reports:
     def add(self, end: float, begin: float, steps: int, step_s: float) -> None:
         """Put a report in its place, by its fields."""
         ends = self._ends
-        if not ends or end > ends[-1]:
+        if ends and end > ends[-1]:
             self._steps.append(steps)
             ends.append(end)
             self._begins.append(begin)
             self._step_s.append(step_s)
+            if len(ends) > 2 * REPORTS_AT_HAND:
+                self._put_away()
             return
+        if not ends or end <= ends[0]:
+            self._bring_back()
+        ends = self._ends
         place, report = len(ends), Report(end, begin, steps, step_s)
         while place and ends[place - 1] >= report.end and self._report(place - 1) > report:
             place -= 1
@@ -152,18 +165,49 @@ class Reports:
 
     def __len__(self) -> int:
         """How many they are."""
-        return len(self._ends)
+        return self._count + len(self._ends)
 
     def __iter__(self) -> Iterator[Report]:
         """In order of time."""
-        return map(Report, self._ends, self._begins, self._steps, self._step_s)
+        ends, begins, steps, step_s = self._older()
+        return map(
+            Report, ends + self._ends, begins + self._begins, steps + self._steps, step_s + self._step_s
+        )
 
     def drop_before(self, end: float) -> int:
         """Let go of those that end before a moment; returns how many they were."""
+        self._bring_back()
         place = bisect_left(self._ends, end)
         for column in (self._ends, self._begins, self._steps, self._step_s):
             del column[:place]
         return place
+
+    def _put_away(self) -> None:
+        """Pack all but the latest."""
+        self._bring_back()
+        self._count = len(self._ends) - REPORTS_AT_HAND
+        columns = (self._ends, self._begins, self._steps, self._step_s)
+        packed = b"".join(column[: self._count].tobytes() for column in columns)
+        for column in columns:
+            del column[: self._count]
+        self._packed = parcel_of(self._archive, packed)
+
+    def _bring_back(self) -> None:
+        if self._packed is not None:
+            ends, begins, steps, step_s = self._older()
+            self._ends, self._begins = ends + self._ends, begins + self._begins
+            self._steps, self._step_s = steps + self._steps, step_s + self._step_s
+            self._packed, self._count = None, 0
+
+    def _older(self) -> tuple[array[float], array[float], array[int], array[float]]:
+        ends, begins, steps, step_s = array("d"), array("d"), array("q"), array("d")
+        if self._packed is not None:
+            packed = memoryview(self._packed.read())
+            length = self._count * ends.itemsize
+            columns: tuple[array[Any], ...] = (ends, begins, steps, step_s)
+            for place, column in enumerate(columns):
+                column.frombytes(packed[place * length : (place + 1) * length])
+        return ends, begins, steps, step_s
 
 
 class AsyncSavesState(NamedTuple):
@@ -180,8 +224,21 @@ class AsyncSavesState(NamedTuple):
 class AsyncSaves:
     """The fold: `add` events, then read."""
 
+    __slots__ = (
+        "_archive",
+        "_begun",
+        "_count",
+        "_ended",
+        "_forgotten",
+        "_leaders",
+        "_reports",
+        "_settled",
+        "_settled_through",
+    )
+
     def __init__(self, archive: Archive = IN_MEMORY) -> None:
         """Start with nothing; `archive` keeps what is rarely needed again."""
+        self._archive = archive
         self._begun: dict[SaveKey, float] = {}
         self._ended: dict[SaveKey, tuple[float, str]] = {}
         self._reports: dict[int, Reports] = {}
@@ -226,7 +283,7 @@ class AsyncSaves:
         """The saves that gave `state`."""
         saves = cls(archive)
         saves._begun, saves._ended = dict(state.begun), dict(state.ended)
-        saves._reports = {attempt: Reports(reports) for attempt, reports in state.reports.items()}
+        saves._reports = {attempt: Reports(reports, archive) for attempt, reports in state.reports.items()}
         saves._count = sum(map(len, saves._reports.values()))
         saves._leaders, saves._forgotten = dict(state.leaders), state.forgotten
         saves._settle(state.settled)
@@ -263,12 +320,12 @@ class AsyncSaves:
         if leader is None or event.rank < leader:
             self._leaders[attempt] = event.rank
             self._count -= len(self._reports.pop(attempt, ()))
-            self._reports[attempt] = Reports()
+            self._reports[attempt] = Reports(archive=self._archive)
         step_s = min(times.sum, LARGEST_AMOUNT_S)
         begin = event.time - step_s - min(max(event.data_wait_s, 0.0), LARGEST_AMOUNT_S)
         reports = self._reports.get(attempt)
         if reports is None:
-            reports = self._reports[attempt] = Reports()
+            reports = self._reports[attempt] = Reports(archive=self._archive)
         reports.add(event.time, begin, times.count, step_s)
         self._count += 1
         if self._count > REPORTS_KEPT:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ett_core.archive import IN_MEMORY, Archive
+from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 from ett_core.events import Progress
 from ett_core.paces import Half, Halves, Pace, WindowKey, pace_of, together
 from ett_core.slowness import Slowness, StragglerRules, Verdict, verdict_on
@@ -79,6 +79,21 @@ class RankPacesState(NamedTuple):
 class RankPaces:
     """The fold: `add` progress reports, then ask who is slow."""
 
+    __slots__ = (
+        "_archive",
+        "_cells",
+        "_half_s",
+        "_halves",
+        "_latest",
+        "_latest_attempt",
+        "_latest_half",
+        "_packed_spreads",
+        "_settled_through",
+        "_slow",
+        "_slow_count",
+        "rules",
+    )
+
     def __init__(self, rules: StragglerRules | None = None, archive: Archive = IN_MEMORY) -> None:
         """Start with nothing; `archive` keeps what is rarely needed again."""
         self.rules = rules or USUAL_RULES
@@ -90,7 +105,8 @@ class RankPaces:
         self._cells = 0
         self._slow: dict[tuple[int, int], SlowWindows] = {}
         self._slow_count = 0
-        self._spreads = array("d")
+        self._archive = archive
+        self._packed_spreads: Parcel | None = None
         """Of the latest settled windows of the attempt of `_settled_through`."""
         self._settled_through: WindowKey = (-1, 0)
         """The verdicts up to this window are settled; late reports of them are left out."""
@@ -151,7 +167,7 @@ class RankPaces:
         each other, and then a rank that computes slowly cannot be told from step times.
         """
         latest = self.latest_window[0]
-        spreads = list(self._spreads) if self._settled_through[0] == latest else []
+        spreads = list(self._spreads()) if self._settled_through[0] == latest else []
         spreads += [
             verdict.spread
             for (attempt, _), verdict in self._open_verdicts()
@@ -169,7 +185,7 @@ class RankPaces:
             (key, {rank: Pace(*pace) for rank, pace in self._halves.paces(key).items()})
             for key in self._halves
         ]
-        return RankPacesState(halves, slow, list(self._spreads), self._settled_through)
+        return RankPacesState(halves, slow, list(self._spreads()), self._settled_through)
 
     @classmethod
     def of_state(
@@ -183,7 +199,8 @@ class RankPaces:
         for key, windows, ratios, waits in state.slow:
             paces._slow[key] = SlowWindows(array("q", windows), array("d", ratios), bytearray(waits))
             paces._slow_count += len(windows)
-        paces._spreads, paces._settled_through = array("d", state.spreads), state.settled_through
+        paces._pack_spreads(array("d", state.spreads))
+        paces._settled_through = state.settled_through
         return paces
 
     def latest_paces(self, attempt: int) -> dict[int, Pace]:
@@ -218,10 +235,12 @@ class RankPaces:
         self._latest_attempt = -1
         keys = sorted(self._halves)
         through = keys[min(len(keys) // 2, len(keys) - HALVES_KEPT) - 1]
+        spreads = self._spreads()
         for key, verdict in self._open_verdicts():
             if key > through:
                 break
-            self._keep(key, verdict)
+            spreads = self._keep(key, verdict, spreads)
+        self._pack_spreads(spreads)
         for key in keys:
             if key < through:
                 self._cells -= len(self._halves.paces(key))
@@ -230,15 +249,23 @@ class RankPaces:
         while self._slow_count > VERDICTS_KEPT:
             self._drop_slow()
 
-    def _keep(self, key: WindowKey, verdict: Verdict) -> None:
-        """Keep what a settled window tells."""
+    def _spreads(self) -> array[float]:
+        spreads = array("d")
+        if self._packed_spreads is not None:
+            spreads.frombytes(self._packed_spreads.read())
+        return spreads
+
+    def _pack_spreads(self, spreads: array[float]) -> None:
+        self._packed_spreads = parcel_of(self._archive, spreads[-SPREADS_KEPT:].tobytes())
+
+    def _keep(self, key: WindowKey, verdict: Verdict, spreads: array[float]) -> array[float]:
+        """Keep what a settled window tells; gives the spreads of its attempt, its own among them."""
         attempt, window = key
         if attempt != self._settled_through[0]:
-            self._spreads = array("d")
+            spreads = array("d")
         self._settled_through = key
         if verdict.spread is not None:
-            self._spreads.append(verdict.spread)
-            del self._spreads[:-SPREADS_KEPT]
+            spreads.append(verdict.spread)
         for rank, slowness in verdict.slow.items():
             known = self._slow.get((attempt, rank))
             if known is None:
@@ -247,6 +274,7 @@ class RankPaces:
             known.ratios.append(slowness.ratio)
             known.waits.append(slowness.cause == "data_wait")
             self._slow_count += 1
+        return spreads
 
     def _drop_slow(self) -> None:
         """Let go of the older half of what is longest."""

@@ -48,6 +48,25 @@ class FoldState(NamedTuple):
 class JobFold:
     """The streaming fold of one job."""
 
+    __slots__ = (
+        "_archive",
+        "_clocks",
+        "_conflict",
+        "_earlier",
+        "_history",
+        "_job_ends",
+        "_kept",
+        "_known_chain",
+        "_lanes",
+        "_offsets",
+        "_sealed",
+        "_sequences",
+        "_settings",
+        "_until_rest",
+        "job_id",
+        "refusals",
+    )
+
     def __init__(
         self,
         job_id: str,

@@ -63,6 +63,24 @@ class Loop:
     still be learnt from other ranks after it came.
     """
 
+    __slots__ = (
+        "_blocks",
+        "_phases_before",
+        "_rows",
+        "_settings",
+        "first",
+        "first_ns",
+        "first_stall_ns",
+        "phase_ns",
+        "prev_ns",
+        "stall_ns",
+        "step",
+        "step_count",
+        "step_sum_s",
+        "training_ns",
+        "wait_ns",
+    )
+
     def __init__(self, settings: Settings, at_ns: int, first: Progress, archive: Archive = IN_MEMORY) -> None:
         self._settings = settings
         self.first_ns = at_ns
