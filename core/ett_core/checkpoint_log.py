@@ -23,8 +23,10 @@ from ett_core.shelf import Shelf
 CHECKPOINTS_SHOWN = 200
 CHECKPOINTS_KEPT = CHECKPOINTS_SHOWN
 """Checkpoints that reports are still joined to; reports of older ones are no longer taken in."""
-CHECKPOINTS_AT_HAND = 8
+CHECKPOINTS_AT_HAND = 4
 """Of these the latest, to which nearly all reports are joined; the others lie packed."""
+EXPECTED_FOR_S = 150.0
+"""As long as reports of a checkpoint are likely to come, it is at hand."""
 CHECKPOINTS_USUAL = 16
 """Of these the latest that say what is usual."""
 
@@ -204,8 +206,11 @@ class CheckpointLog:
     def _pack(self) -> None:
         """Pack all but the latest, and let go of the oldest."""
         in_order = sorted(self._kept.items())
-        late = [each for _, each in in_order[:-CHECKPOINTS_AT_HAND]]
-        self._kept = dict(in_order[-CHECKPOINTS_AT_HAND:])
+        count = min(self._settled(each for _, each in in_order), len(in_order) - CHECKPOINTS_AT_HAND)
+        if len(in_order) > 2 * CHECKPOINTS_KEPT:
+            count = max(count, CHECKPOINTS_KEPT)
+        late = [each for _, each in in_order[:count]]
+        self._kept = dict(in_order[count:])
         records = [*self._packed.records(), *late]
         gone = records[: max(len(records) - CHECKPOINTS_KEPT, 0)]
         self._forgotten = _sums([self._forgotten, *map(_weights, gone)])
@@ -213,6 +218,13 @@ class CheckpointLog:
         self._put(records[len(gone) :])
         if gone:
             self._forgotten_through = (gone[-1].attempt, gone[-1].step)
+
+    @staticmethod
+    def _settled(in_order: Iterable[CheckpointDetail]) -> int:
+        """Of how many of the first ones no report is expected."""
+        times = [each.time for each in in_order]
+        through = max(times, default=0.0) - EXPECTED_FOR_S
+        return next((place for place, time in enumerate(times) if time > through), len(times))
 
     def _unpack(self) -> None:
         self._kept |= {(each.attempt, each.step): _with_shared_mode(each) for each in self._packed.records()}

@@ -451,6 +451,7 @@ class LiveJob:
             self._details = JobDetails.of_events(self._past.events(), self._archive)
             self._diagnoses = Diagnoses()
         windows = self._windows(account)
+        self._fold.forget_answers()
         diagnoses = self._diagnoses.of(account.failures, self._details.evidence)
         if (state := state_of(account, diagnoses)) != account.state:
             account = msgspec.structs.replace(account, state=state)

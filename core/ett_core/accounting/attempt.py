@@ -65,7 +65,7 @@ class AttemptMark(NamedTuple):
 
     values: AttemptValues
     held_back: Sequence[tuple[int, AnyEvent]]
-    resumed: Mapping[int, int]
+    resumed: tuple[int, int] | None
     durable: int
     loop: tuple[Loop, LoopMark] | None
     ranks: RanksMark
@@ -111,7 +111,7 @@ class AttemptRest(NamedTuple):
     """What an `Attempt` holds beside its values, as a value."""
 
     held_back: list[tuple[int, AnyEvent]]
-    resumed: dict[int, int]
+    resumed: tuple[int, int] | None
     durable: list[tuple[int, int]]
     loop: LoopState | None
     ranks: dict[int, RankState]
@@ -198,8 +198,8 @@ class Attempt:
         self.ranks = Ranks()
         self.leader: int | None = None
         self.loop: Loop | None = None
-        self.resumed: Mapping[int, int] = {}
-        """Never changed, only replaced: marks share it."""
+        self.resumed: tuple[int, int] | None = None
+        """The lowest rank that said which step it continues from, and the step."""
         self.durable = Durables()
         self.reached_step: int | None = None
         self.checkpoint_spoken_ns: int | None = None
@@ -330,7 +330,7 @@ class Attempt:
             known = self.allocated_ns
             self.allocated_ns = allocated_ns if known is None else min(known, allocated_ns)
         if event.resumed_step is not None:
-            self.resumed = {**self.resumed, event.rank: event.resumed_step}
+            self._resumed_at(event.rank, event.resumed_step)
         if event.rank >= 0:
             self.rank_started = True
         kind = sys.intern(event.accelerator_type)
@@ -352,13 +352,17 @@ class Attempt:
 
     def _on_phase_end(self, at_ns: int, event: PhaseEnd) -> None:
         if event.resumed_step is not None:
-            self.resumed = {**self.resumed, event.rank: event.resumed_step}
+            self._resumed_at(event.rank, event.resumed_step)
         if event.rank < 0:
             return
         self.observed = True
         reached_back = self.ranks.end_phase(event.rank, at_ns, event.phase, event.track)
         if reached_back and event.rank == self.leader:
             self._claim(self.ranks.at_hand(event.rank), reached_back)
+
+    def _resumed_at(self, rank: int, step: int) -> None:
+        if self.resumed is None or rank <= self.resumed[0]:
+            self.resumed = (rank, step)
 
     def _claim(self, rank: Rank, phases: Sequence[Phase]) -> None:
         """Phases of the leader end that reports had closed: they own their time after all."""
@@ -456,8 +460,8 @@ class Attempt:
 
     def declared_step(self) -> int | None:
         """The step that this attempt says it continues from, by its lowest rank that says one."""
-        if self.resumed:
-            return self.resumed[min(self.resumed)]
+        if self.resumed is not None:
+            return self.resumed[1]
         return self.entered().declared_step
 
     def open_phase(self) -> tuple[str, int] | None:
@@ -591,7 +595,7 @@ class Attempt:
     def _state_of_rest(self) -> AttemptRest:
         return AttemptRest(
             list(self._held_back),
-            dict(self.resumed),
+            self.resumed,
             list(self.durable),
             None if self.loop is None else self.loop.state(),
             self.ranks.states(),
@@ -599,7 +603,7 @@ class Attempt:
 
     def _take_rest(self, rest: AttemptRest, blocks: Bytes | None) -> None:
         self._held_back = list(rest.held_back)
-        self.resumed, self.durable = dict(rest.resumed), Durables(rest.durable)
+        self.resumed, self.durable = rest.resumed, Durables(rest.durable)
         loop = rest.loop
         self.loop = None if loop is None else Loop.of_state(self._settings, loop, blocks, self._archive)
         self.ranks = Ranks(rest.ranks)

@@ -191,7 +191,8 @@ class Earlier:
                 return edge.window(begin_ns)
         slot = self._slot(place)
         edge = Edge(slot, begin_ns)
-        self._edges = [*self._edges, (place, edge)][-EDGES_KEPT:]
+        others = [(known, each) for known, each in self._edges if not each.lies_before(begin_ns)]
+        self._edges = [*others, (place, edge)][-EDGES_KEPT:]
         slot.partition.span.attempt.rest_again()
         return edge.window(begin_ns)
 

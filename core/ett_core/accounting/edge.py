@@ -71,7 +71,15 @@ class Edge:
 
     def holds(self, begin_ns: int) -> bool:
         """Whether it knows where a window that begins then cuts the slot."""
-        return self._start_ns <= begin_ns < self._table[-len(self._names) - 1]
+        return self._start_ns <= begin_ns < self._end_ns
+
+    def lies_before(self, begin_ns: int) -> bool:
+        """Whether a window that begins then has just moved beyond what it holds."""
+        return begin_ns - HELD_NS < self._end_ns <= begin_ns
+
+    @property
+    def _end_ns(self) -> int:
+        return self._table[-len(self._names) - 1]
 
     def window(self, begin_ns: int) -> Totals:
         """Nanoseconds by component from a moment that it holds to the end of the slot."""

@@ -336,6 +336,13 @@ class JobFold:
             self._lanes.update((lane.number, lane) for lane in lanes)
             self._sealed = self._earlier = None
 
+    def forget_answers(self) -> None:
+        """Let go of what was computed for the latest questions, where no more are expected."""
+        self._known_chain = None
+        for lane in self._lanes.values():
+            for part in lane.parts:
+                part.kept = None
+
     def account(self, now: float) -> JobAccount | None:
         """Where the job's time went, as of `now` (Unix seconds); None before its first event."""
         chain = self._chain(now)

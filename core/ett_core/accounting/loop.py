@@ -23,6 +23,14 @@ from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 from ett_core.events import Progress
 
 
+class First(NamedTuple):
+    """What the first report says that its row needs."""
+
+    step: int
+    steps: int
+    data_wait_s: float
+
+
 class LoopMark(NamedTuple):
     """A point in a `Loop` to come back to."""
 
@@ -42,7 +50,7 @@ class LoopState(NamedTuple):
     """A `Loop` as a value."""
 
     first_ns: int
-    first: Progress
+    first: First
     first_stall_ns: int
     prev_ns: int
     step: int
@@ -81,17 +89,20 @@ class Loop:
         "wait_ns",
     )
 
-    def __init__(self, settings: Settings, at_ns: int, first: Progress, archive: Archive = IN_MEMORY) -> None:
+    def __init__(
+        self, settings: Settings, at_ns: int, first: First | Progress, archive: Archive = IN_MEMORY
+    ) -> None:
         self._settings = settings
         self.first_ns = at_ns
-        self.first = first
+        self.first = First(first.step, first.steps, first.data_wait_s)
         self.step_count = 0
         self.step_sum_s = 0.0
-        self.first_stall_ns = self._stall_ns(first)
+        self.first_stall_ns = self._stall_ns(first) if isinstance(first, Progress) else 0
         self.prev_ns = at_ns
         self.step = first.step
         self.training_ns = self.wait_ns = self.stall_ns = 0
         self.phase_ns: dict[str, int] = {}
+        """Never changed, only replaced: marks share it."""
         self._blocks = Blocks(at_ns, Parcels(archive))
         self._rows = Columns()
         """The rows after the blocks."""
@@ -228,7 +239,8 @@ class Loop:
                 continue
             length = piece.end_ns - piece.begin_ns
             owned += length
-            self.phase_ns[piece.component] = self.phase_ns.get(piece.component, 0) + length
+            taken = self.phase_ns.get(piece.component, 0)
+            self.phase_ns = {**self.phase_ns, piece.component: taken + length}
             self._rows.keep(piece)
         return owned
 
@@ -305,7 +317,7 @@ class Loop:
             self.training_ns,
             self.wait_ns,
             self.stall_ns,
-            dict(self.phase_ns),
+            self.phase_ns,
         )
 
     def restore(self, mark: LoopMark) -> None:
@@ -314,7 +326,7 @@ class Loop:
         self.prev_ns, self.step = mark.prev_ns, mark.step
         self.step_count, self.step_sum_s = mark.step_count, mark.step_sum_s
         self.training_ns, self.wait_ns, self.stall_ns = mark.training_ns, mark.wait_ns, mark.stall_ns
-        self.phase_ns = dict(mark.phase_ns)
+        self.phase_ns = mark.phase_ns
 
     def state(self) -> LoopState:
         """The loop as a value."""
