@@ -176,7 +176,7 @@ class Parcels:
         return self.archive.get(self._handles[number - self._first], begin, end)
 
     def take(self, number: int) -> object:
-        """The handle under a number, which somebody else drops from now on; the number may be given again."""
+        """The handle under a number that is of no part, which somebody else drops from now on."""
         if number < 0:
             handle, self._others[-number - 1] = self._others[-number - 1], None
             return handle
@@ -184,8 +184,9 @@ class Parcels:
         return self._handles[number - self._first]
 
     def drop(self, number: int) -> None:
-        """Let go of the bytes under a number that is of no part."""
-        self.archive.drop(self.take(number))
+        """Let go of the bytes under a number; a part goes with all others."""
+        if number < 0 or number >= self._first:
+            self.archive.drop(self.take(number))
 
     def __del__(self) -> None:
         """Let go of the bytes."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plausible import plausible
 
-from ett_core.accounting import JobFold, Settings, lane
+from ett_core.accounting import JobFold, Settings, columns, lane, loop
 from ett_core.accounting.snapshot import MAGIC, dump, load, wrapped
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
@@ -22,8 +22,12 @@ SHORT = Settings(late_window_s=5.0)
 
 @pytest.fixture(autouse=True)
 def marks_lie_close(monkeypatch):
-    """Short histories have several marks, so that snapshots hold attempts and events after them."""
+    """Short histories have several marks and blocks: snapshots hold attempts and events after them."""
     monkeypatch.setattr(lane, "MARK_EVERY", 3)
+    monkeypatch.setattr(lane, "TRIM_AT", 6)
+    for module in (columns, loop):
+        monkeypatch.setattr(module, "BLOCK", 2)
+    monkeypatch.setattr(columns, "MERGED", 2)
 
 
 def answers(fold, end):

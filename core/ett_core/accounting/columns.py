@@ -22,8 +22,12 @@ from ett_core.accounting.rows import Piece, Row, fill
 from ett_core.archive import Archive, Bytes, Parcel, Parcels, Parts
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
-BLOCK = 256
-"""Reports in a closed block."""
+BLOCK = 32
+"""Reports in a closed block, at first."""
+MERGED = 8
+"""As many blocks of one size that follow each other become one."""
+LARGEST = 2048
+"""Reports in a block that stays as it is."""
 COMPRESSION_LEVEL = 2
 WORD = 8
 COLUMNS = ("ends", "lefts", "waits", "stalls", "last", "steps")
@@ -68,6 +72,16 @@ class Columns:
         """Append a piece that a phase owns."""
         self.phases.append(piece)
         self.phase_ends.append(piece.end_ns)
+
+    def extend(self, more: Columns) -> None:
+        """Append the rows of others."""
+        if self.last and more.last and more.last[0] - more.steps[0] < self.last[-1]:
+            self.in_order = False
+        self.in_order = self.in_order and more.in_order
+        for name in COLUMNS:
+            getattr(self, name).extend(getattr(more, name))
+        self.phases.extend(more.phases)
+        self.phase_ends.extend(more.phase_ends)
 
     def cut(self, rows: int, phases: int) -> None:
         """Forget what comes after the first rows and pieces."""
@@ -187,6 +201,7 @@ class BlocksState(NamedTuple):
 
     begin_ns: int
     ends: list[int]
+    through: list[int]
     sums: list[int]
     phase_ns: dict[str, list[int]]
     lengths: list[int]
@@ -194,9 +209,21 @@ class BlocksState(NamedTuple):
 
 
 class Blocks:
-    """Closed blocks of `BLOCK` rows each, with what they hold in sum. Blocks are only appended."""
+    """Closed blocks of rows, with what they hold in sum; rows are only appended.
 
-    __slots__ = ("_numbers", "_parcels", "_phase_ns", "_sums", "begin_ns", "ends")
+    The latest blocks are short. Several of one size become one, so that a week of reports is a few dozen.
+    """
+
+    __slots__ = (
+        "_is_shared",
+        "_numbers",
+        "_parcels",
+        "_phase_ns",
+        "_sums",
+        "_through",
+        "begin_ns",
+        "ends",
+    )
 
     _SUMS = 6
 
@@ -205,6 +232,10 @@ class Blocks:
         """Where the first row begins."""
         self.ends = array("q")
         """End of the last row of each block."""
+        self._through = array("q")
+        """Rows in each block and all before it."""
+        self._is_shared = False
+        """Whether others may read what was put into the parcels."""
         self._sums = array("q")
         self._phase_ns: dict[str, array[int]] = {}
         """By component what phases own in each block, up to the last one where they own any."""
@@ -215,7 +246,23 @@ class Blocks:
     @property
     def rows(self) -> int:
         """Rows in all blocks."""
-        return len(self._numbers) * BLOCK
+        return self._through[-1] if self._through else 0
+
+    def __len__(self) -> int:
+        """How many blocks there are."""
+        return len(self._numbers)
+
+    def block_of(self, row: int) -> int:
+        """The block that holds a row."""
+        return bisect_right(self._through, row)
+
+    def first_row(self, block: int) -> int:
+        """The first row of a block."""
+        return self._through[block - 1] if block else 0
+
+    def size(self, block: int) -> int:
+        """How many rows a block holds."""
+        return self._through[block] - self.first_row(block)
 
     @property
     def end_ns(self) -> int:
@@ -223,8 +270,17 @@ class Blocks:
         return self.ends[-1] if self.ends else self.begin_ns
 
     def append(self, columns: Columns) -> None:
-        """Close `BLOCK` rows."""
-        totals = columns.totals(0, BLOCK, self.end_ns, None)
+        """Close some rows."""
+        self._put(columns)
+        size = len(columns)
+        while size < LARGEST and len(self) >= MERGED and self.size(len(self) - MERGED) == size:
+            if any(self.size(block) != size for block in range(len(self) - MERGED, len(self))):
+                return
+            self._merge()
+            size *= MERGED
+
+    def _put(self, columns: Columns) -> None:
+        totals = columns.totals(0, len(columns), self.end_ns, None)
         lowest = min(map(first_lost_from, columns.last, columns.steps))
         wait, stall = totals.pop(DATA_WAIT), totals.pop(STALLED)
         training = totals.pop(TRAINING)
@@ -235,7 +291,24 @@ class Blocks:
             column.extend([0] * (len(self._numbers) - len(column)))
             column.append(amount)
         self._numbers.append(self._parcels.put(columns.packed(self.end_ns)))
+        self._through.append(self.rows + len(columns))
         self.ends.append(columns.ends[-1])
+
+    def _merge(self) -> None:
+        """Make one of the last blocks."""
+        first = len(self) - MERGED
+        columns = Columns()
+        for block in range(first, len(self)):
+            columns.extend(Columns.unpacked(self._parcels.get(self._numbers[block]), self.begin_of(block)))
+        merged = self._numbers[first:]
+        for column in (self.ends, self._through, self._numbers):
+            del column[first:]
+        del self._sums[first * self._SUMS :]
+        for amounts in self._phase_ns.values():
+            del amounts[first:]
+        self._put(columns)
+        for number in () if self._is_shared else merged:
+            self._parcels.drop(number)
 
     def phases_from(self, block: int) -> int:
         """Pieces that phases own in this block and all after it."""
@@ -243,28 +316,28 @@ class Blocks:
 
     def first(self, blocks: int) -> Blocks:
         """The first blocks alone."""
-        return self._of(
-            self.begin_ns,
-            self._parcels,
+        self._is_shared = True
+        twin = Blocks(self.begin_ns, self._parcels)
+        twin._fill(
             self.ends[:blocks],
+            self._through[:blocks],
             self._sums[: blocks * self._SUMS],
             {component: column[:blocks] for component, column in self._phase_ns.items()},
             self._numbers[:blocks],
         )
+        return twin
 
-    @classmethod
-    def _of(  # noqa: PLR0913, PLR0917 - what blocks are made of
-        cls,
-        begin_ns: int,
-        parcels: Parcels,
+    def _fill(
+        self,
         ends: array[int],
+        through: array[int],
         sums: array[int],
         phase_ns: dict[str, array[int]],
         numbers: array[int],
-    ) -> Blocks:
-        blocks = cls(begin_ns, parcels)
-        blocks.ends, blocks._sums, blocks._phase_ns, blocks._numbers = ends, sums, phase_ns, numbers
-        return blocks
+    ) -> None:
+        self.ends, self._through, self._sums = ends, through, sums
+        self._phase_ns, self._numbers = phase_ns, numbers
+        self._is_shared = True
 
     def begin_of(self, block: int) -> int:
         """Where the first row of a block begins."""
@@ -272,7 +345,7 @@ class Blocks:
 
     def columns(self, block: int) -> Columns:
         """The rows of a block."""
-        return _AT_HAND.get(self._parcels, self._numbers[block], self.begin_of(block))
+        return _AT_HAND.get(self._parcels, self._numbers[block], self.begin_of(block), self.size(block))
 
     def totals(self, block: int, fallback_step: int | None) -> dict[str, int]:
         """Nanoseconds by component of a whole block."""
@@ -291,7 +364,7 @@ class Blocks:
             return 0
         if lowest >= fallback_step:
             return training
-        return self.columns(block).lost_ns(0, BLOCK, fallback_step)
+        return self.columns(block).lost_ns(0, self.size(block), fallback_step)
 
     def place(self, at_ns: int, *, after: bool) -> int:
         """The row of the first end at (or, where `after`, beyond) a moment; `rows` where there is none."""
@@ -299,7 +372,7 @@ class Blocks:
         block = search(self.ends, at_ns)
         if block == len(self.ends):
             return self.rows
-        return block * BLOCK + search(self.columns(block).ends, at_ns)
+        return self.first_row(block) + search(self.columns(block).ends, at_ns)
 
     def state(self) -> BlocksState:
         """The blocks as a value, beside what `packed` gives."""
@@ -310,7 +383,9 @@ class Blocks:
             else [end - begin for begin, end in pairwise([0, *parts.ends])]
         )
         phase_ns = {component: list(column) for component, column in self._phase_ns.items()}
-        return BlocksState(self.begin_ns, list(self.ends), list(self._sums), phase_ns, lengths)
+        return BlocksState(
+            self.begin_ns, list(self.ends), list(self._through), list(self._sums), phase_ns, lengths
+        )
 
     def packed(self) -> bytes:
         """All blocks, packed, one after the other."""
@@ -338,11 +413,14 @@ class Blocks:
     @classmethod
     def of_state(cls, archive: Archive, state: BlocksState, parcel: Bytes | None) -> Blocks:
         """The blocks that gave `state`; `parcel` holds what they gave as `packed`."""
-        ends, sums = array("q", state.ends), array("q", state.sums)
+        ends, through, sums = array("q", state.ends), array("q", state.through), array("q", state.sums)
         parts = None if parcel is None else Parts(parcel, array("q", accumulate(state.lengths)))
         phase_ns = {sys.intern(name): array("q", column) for name, column in state.phase_ns.items()}
         numbers = array("q", range(len(state.lengths)))
-        return cls._of(state.begin_ns, Parcels(archive, parts), ends, sums, phase_ns, numbers)
+        blocks = cls(state.begin_ns, Parcels(archive, parts))
+        blocks._fill(ends, through, sums, phase_ns, numbers)
+        blocks._is_shared = False
+        return blocks
 
 
 def first_lost_from(step: int, steps: int) -> int:
@@ -356,10 +434,11 @@ class _AtHand:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._held: dict[tuple[ref[Parcels], int, int], Columns] = {}
+        self._held: dict[tuple[ref[Parcels], int, int, int], Columns] = {}
 
-    def get(self, parcels: Parcels, number: int, before_ns: int) -> Columns:
-        key = (ref(parcels), number, before_ns)
+    def get(self, parcels: Parcels, number: int, before_ns: int, rows: int) -> Columns:
+        """Rows that begin at `before_ns`; the same number may have stood for others before."""
+        key = (ref(parcels), number, before_ns, rows)
         found = self._held.get(key)
         if found is not None:
             return found

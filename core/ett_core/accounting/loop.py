@@ -164,10 +164,10 @@ class Loop:
         twin.stall_ns -= taken.pop(STALLED, 0)
         twin.training_ns -= taken.pop(TRAINING, 0)
         twin.phase_ns = {c: amount - taken.get(c, 0) for c, amount in self.phase_ns.items()}
-        block, open_rows = divmod(min(rows, self._blocks.rows), BLOCK)
+        block = self._blocks.block_of(rows)
         twin._blocks = self._blocks.first(block)
         if rows < self._blocks.rows:
-            source = self._blocks.columns(block)
+            source, open_rows = self._blocks.columns(block), rows - self._blocks.first_row(block)
             twin._phases_before = self._phases_before - self._blocks.phases_from(block)
         else:
             source, open_rows = self._rows, rows - self._blocks.rows
@@ -199,10 +199,11 @@ class Loop:
         """The columns that hold some rows: which of theirs, and where the first of these begins."""
         at = rows.start
         while at < rows.stop:
-            block, first = divmod(at, BLOCK)
             if at < self._blocks.rows:
+                block = self._blocks.block_of(at)
                 columns, begin_ns = self._blocks.columns(block), self._blocks.begin_of(block)
-                last = min(rows.stop - block * BLOCK, BLOCK)
+                before = self._blocks.first_row(block)
+                first, last = at - before, min(rows.stop - before, self._blocks.size(block))
             else:
                 columns, begin_ns = self._rows, self._blocks.end_ns
                 first, last = at - self._blocks.rows, rows.stop - self._blocks.rows
@@ -271,21 +272,27 @@ class Loop:
             return self.first_ns
         if row >= self._blocks.rows:
             return self._rows.ends[row - self._blocks.rows]
-        block, place = divmod(row, BLOCK)
-        return self._blocks.ends[block] if place == BLOCK - 1 else self._blocks.columns(block).ends[place]
+        block = self._blocks.block_of(row)
+        place = row - self._blocks.first_row(block)
+        if place == self._blocks.size(block) - 1:
+            return self._blocks.ends[block]
+        return self._blocks.columns(block).ends[place]
 
     def totals(self, rows: range, fallback_step: int | None) -> dict[str, int]:
         """Nanoseconds by component in the intervals of some consecutive reports."""
         totals: dict[str, int] = {}
         at = rows.start
         while at < rows.stop:
-            block, place = divmod(at, BLOCK)
-            if not place and at + BLOCK <= min(rows.stop, self._blocks.rows):
-                found, at = self._blocks.totals(block, fallback_step), at + BLOCK
+            block = self._blocks.block_of(at)
+            is_closed = at < self._blocks.rows
+            end = self._blocks.first_row(block) + self._blocks.size(block) if is_closed else rows.stop
+            if is_closed and at == self._blocks.first_row(block) and end <= rows.stop:
+                found = self._blocks.totals(block, fallback_step)
             else:
-                stop = min((block + 1) * BLOCK, rows.stop) if at < self._blocks.rows else rows.stop
-                columns, first, last, before_ns = next(self._parts(range(at, stop)))
-                found, at = columns.totals(first, last, before_ns, fallback_step), stop
+                end = min(end, rows.stop)
+                columns, first, last, before_ns = next(self._parts(range(at, end)))
+                found = columns.totals(first, last, before_ns, fallback_step)
+            at = end
             for component, amount in found.items():
                 totals[component] = totals.get(component, 0) + amount
         return totals
@@ -300,9 +307,7 @@ class Loop:
 
     def lost_ns(self, fallback_step: int | None) -> int:
         """Training after the first report that a fall back to a step takes away."""
-        in_blocks = sum(
-            self._blocks.lost_ns(block, fallback_step) for block in range(self._blocks.rows // BLOCK)
-        )
+        in_blocks = sum(self._blocks.lost_ns(block, fallback_step) for block in range(len(self._blocks)))
         return in_blocks + self._rows.lost_ns(0, len(self._rows), fallback_step)
 
     def mark(self) -> LoopMark:

@@ -13,7 +13,7 @@ from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.packing import unwrapped, wrapped
 
-MAGIC = b"ettfold\x03"
+MAGIC = b"ettfold\x04"
 
 _decoder = msgspec.msgpack.Decoder(FoldState)
 
