@@ -1,0 +1,93 @@
+"""Starts of the reference trainer on hosts of their own, read from the product's own events.
+
+A host is a folder: its compiler caches, temporary files (the precompiled header among them) and
+checkpoints lie there, so a new folder is a new host. What `--cache` names is elsewhere and may
+outlive it, as a shared store does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ett_cli.journals import read_journals
+from ett_core.accounting import JobAccount, JobFold
+
+RANKS = 2
+STEPS = 20
+LIMIT_S = 900
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """How the trainer is started."""
+
+    parts: str = ""
+    warmup_s: float = 0.0
+    primed: bool = False
+    """Whether an earlier start, on another host, has filled the store."""
+
+
+def started(start: Start, host: Path, store: Path) -> JobAccount:
+    """The account of one job on a host that nobody has used."""
+    if start.primed and not store.exists():
+        started(replace(start, primed=False), host.with_name(f"{host.name}-before"), store)
+    environ = new_host(host)
+    done = subprocess.run(
+        command(start, host, store), env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"the job under {host} failed:\n{done.stderr[-3000:]}")
+    return account(host / "journal")
+
+
+def new_host(host: Path) -> dict[str, str]:
+    """The environment of a host without caches."""
+    places = {"TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
+    (host / "tmp").mkdir(parents=True)
+    given = {name: str(host / folder) for name, folder in places.items()}
+    mine = {name: text for name, text in os.environ.items() if not name.startswith(("TORCH", "ETT_"))}
+    return {**mine, **given, "OMP_NUM_THREADS": "1"}
+
+
+def command(start: Start, host: Path, store: Path) -> list[str]:
+    """Words that start the job under `ett run`."""
+    ett = str(Path(sys.executable).with_name("ett"))
+    watched = [ett, "run", "--job-id", "start", "--journal-dir", str(host / "journal"), "--"]
+    ranks = ["--nproc-per-node", str(RANKS), "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", *ranks, "-m", "ett_trainer_hooks.reference"]
+    given = {
+        "--steps": STEPS,
+        "--checkpoint-dir": host / "checkpoints",
+        "--parts": start.parts,
+        "--cache": store,
+        "--data-warmup-s": start.warmup_s,
+    }
+    return [*watched, *launcher, *(str(word) for pair in given.items() for word in pair)]
+
+
+def account(journal: Path) -> JobAccount:
+    """What the journals of a job add up to."""
+    fold = JobFold("start")
+    for part in read_journals([str(journal)]):
+        fold.add(part.events)
+    found = fold.account(time.time())
+    if found is None or found.tts_s is None:
+        raise RuntimeError(f"the journals under {journal} tell of no start")
+    return found
+
+
+def compile_s(found: JobAccount) -> float:
+    """Seconds of compilation before the loop, waited for or hidden, over all attempts."""
+    waited = sum(found.components.get(f"{when}.compile", 0.0) for when in ("start", "recover"))
+    return waited + sum(attempt.hidden.get("compile", 0.0) for attempt in found.attempts)
+
+
+def tts_s(found: JobAccount) -> float:
+    """Seconds from the first process of the job, its launcher, to its loop."""
+    assert found.tts_s is not None  # noqa: S101 - `account` has looked
+    return found.tts_s
