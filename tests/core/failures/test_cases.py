@@ -35,6 +35,10 @@ TEXTS = (
     *_module("texts").TEXTS,
     *_module("family_texts").FAMILY_TEXTS,
     *((accepted, text) for accepted, texts in FURTHER.items() for text in texts),
+    *(
+        (row["accept"], row["text"])
+        for row in map(json.loads, (HERE / "worded.jsonl").read_text().splitlines())
+    ),
 )
 MATRIX = HERE.parents[2] / "docs" / "failures-confusion.md"
 
