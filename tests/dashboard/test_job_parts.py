@@ -17,7 +17,7 @@ from ett_dashboard.job.ranks import rank_lines, rank_sentences
 from ett_dashboard.job.rows import RankRow, Ranks, StragglerRow
 from ett_dashboard.job.tiles import checkpoint_tiles, throughput_tiles
 from ett_dashboard.job.waterfall import starts, steps, steps_of_recovery, steps_of_start
-from ett_dashboard.job.words import collectives_sentence, start_sentence
+from ett_dashboard.job.words import collectives_told, start_sentence
 from ett_dashboard.rows import FailureRow, JobDetail, StepTimes, StretchRow
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -159,14 +159,14 @@ def test_collectives_of_the_starts_are_told_a_rank_those_called_most_first():
     """Names are the trainer's own: they are inert."""
     counted = {"counted": 2, "groups": 3, "groups_s": 0.4, "collectives": 30, "collectives_s": 5.0}
     kinds = {f"collectives.{name}": n for n, name in enumerate(["a", "b", "c", "d", "e\u202ef"], 1)}
-    told = collectives_sentence({f"start.{name}": n for name, n in {**counted, **kinds}.items()})
-    assert told.how == (
-        "until its first step a rank made 1.5 process groups (0.2 s) and 15 collectives (2.5 s): "
-        "2.5 ef, 2 d, 1.5 c, 1 b"
+    told = collectives_told({f"start.{name}": n for name, n in {**counted, **kinds}.items()})
+    assert told == (
+        "Until its first step a rank made 1.5 process groups (0.2 s) and 15 collectives (2.5 s): "
+        "2.5 ef, 2 d, 1.5 c, 1 b."
     )
-    assert collectives_sentence({"hooks.batches_seen": 3.0}) is None
+    assert collectives_told({"hooks.batches_seen": 3.0}) == ""
     none = {"start.counted": 1.0, "start.groups": 1.0, "start.groups_s": 1.0}
-    assert collectives_sentence(none).how.endswith("1 process group (1.0 s) and 0 collectives (0 s)")
+    assert collectives_told(none).endswith("1 process group (1.0 s) and 0 collectives (0 s).")
 
 
 def test_a_waterfall_has_a_bar_where_a_component_owned_time():

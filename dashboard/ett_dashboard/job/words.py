@@ -27,17 +27,17 @@ def start_sentence(start: Start, steps: Sequence[Step]) -> Sentence:
     return Sentence(how + _longest(steps) + _last(start), _hidden(start))
 
 
-def collectives_sentence(counters: Mapping[str, float]) -> Sentence | None:
-    """What the ranks asked of each other before their first steps, a rank's start; None where none counted.
+def collectives_told(counters: Mapping[str, float]) -> str:
+    """What the ranks asked of each other before their first steps, a rank's start; empty where none counted.
 
     >>> counted = {"counted": 4, "groups": 8, "groups_s": 2.0, "collectives": 12, "collectives_s": 6.0}
     >>> kinds = {"collectives.all_reduce": 12, "collectives.all_reduce_s": 6.0}
-    >>> collectives_sentence({f"start.{name}": n for name, n in {**counted, **kinds}.items()}).how
-    'until its first step a rank made 2 process groups (0.5 s) and 3 collectives (1.5 s): 3 all_reduce'
+    >>> collectives_told({f"start.{name}": n for name, n in {**counted, **kinds}.items()})
+    'Until its first step a rank made 2 process groups (0.5 s) and 3 collectives (1.5 s): 3 all_reduce.'
     """
     starts = counters.get("start.counted", 0.0)
     if starts <= 0:
-        return None
+        return ""
     names = [name for name in counters if name.startswith(_KINDS) and not name.endswith("_s")]
     kinds = sorted(names, key=lambda name: (-counters[name], name))[:MOST_KINDS]
 
@@ -51,7 +51,7 @@ def collectives_sentence(counters: Mapping[str, float]) -> Sentence | None:
     told = ", ".join(f"{each(name)} {plain(name.removeprefix(_KINDS), 40)}" for name in kinds)
     groups = f"{many(each('start.groups'), 'process group')} ({took('start.groups')})"
     collectives = f"{many(each('start.collectives'), 'collective')} ({took('start.collectives')})"
-    return Sentence(f"until its first step a rank made {groups} and {collectives}" + (told and f": {told}"))
+    return f"Until its first step a rank made {groups} and {collectives}" + (f": {told}." if told else ".")
 
 
 def _longest(steps: Sequence[Step]) -> str:

@@ -10,7 +10,7 @@ from ett_dashboard import listing, markup
 from ett_dashboard.job import fields
 from ett_dashboard.job.markup import waterfall
 from ett_dashboard.job.waterfall import starts, steps_of_start
-from ett_dashboard.job.words import collectives_sentence, start_sentence
+from ett_dashboard.job.words import collectives_told, start_sentence
 from ett_dashboard.rows import JobDetail
 from ett_dashboard.table import table
 from ett_dashboard.views import frame
@@ -43,6 +43,6 @@ def show(job: JobDetail, asked: Mapping[str, str]) -> None:
     )
     if len(known) > ROWS:
         st.html(markup.quiet(f"The latest {ROWS} of {len(known):,} attempts; all of them in the CSV."))
-    if (asked_of_each_other := collectives_sentence(job.counters)) is not None:
-        st.html(markup.said(asked_of_each_other))
     st.html(markup.csv_link("attempts", id=job.job_id))
+    if told := collectives_told(job.counters):
+        st.html(markup.quiet(told))
