@@ -44,8 +44,10 @@ def train(folder, steps, pipeline="none", parts="", cache="", **environment):
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     """Weights, optimiser state and data order survive, whatever was read ahead or started side by side."""
     whole = train(tmp_path / "whole", 30)
-    first = train(tmp_path / "parts", 15, pipeline="sparse_dist")
-    rest = train(tmp_path / "parts", 30, parts="stages,stored_plan", cache=str(tmp_path / "cache"))
+    kept = {"cache": str(tmp_path / "cache")}
+    first = train(tmp_path / "parts", 15, pipeline="sparse_dist", parts="stored_plan", **kept)
+    rest = train(tmp_path / "parts", 30, parts="stages,stored_plan,local_metadata", **kept)
+    assert len([*tmp_path.glob("cache/plans/*")]) == 1
     assert [*first, *rest] == [*whole] == [5, 10, 15, 20, 25, 30]
     assert {**first, **rest} == pytest.approx(whole, abs=1e-4)
     assert whole[30] < whole[5]
