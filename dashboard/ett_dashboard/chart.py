@@ -28,17 +28,27 @@ def chart(figure: dict[str, Any], *, title: str, key: str, revision: str = "", z
     """Draw a figure.
 
     Args:
-        figure: `data` and `layout` of Plotly; the layout says its height in pixels.
+        figure: `data` and `layout` of Plotly; the layout says its height in pixels. Addresses in
+            `customdata`, one a point, are followed by a click on the point.
         title: what the chart shows, for those who cannot see it.
         key: names the chart on its page; the node that it is drawn in lives as long as the key.
         revision: zoom and pan are kept as long as this stays the same.
         zoom: whether the buttons for zooming are offered.
     """
-    data = {
-        "figure": figure,
-        "title": title,
-        "revision": revision or key,
-        "zoom": zoom,
-        "plotly": PLOTLY_SOURCE,
-    }
-    _mount(key=key, data=data)
+    _draw(figure, key, title=title, revision=revision or key, zoom=zoom, watched=False)
+
+
+def watched_chart(figure: dict[str, Any], *, title: str, key: str, revision: str) -> None:
+    """Draw a figure as `chart`, with zoom; `shown_part` knows what of it the viewer looks at."""
+    _draw(figure, key, title=title, revision=revision, zoom=True, watched=True)
+
+
+def shown_part(key: str, revision: str) -> object:
+    """What of its axis of time a watched chart shows, as the browser told it; None for all of it."""
+    told = getattr(st.session_state.get(key), "shown", None)
+    return told.get("part") if isinstance(told, dict) and told.get("revision") == revision else None
+
+
+def _draw(figure: dict[str, Any], key: str, **facts: str | bool) -> None:
+    data = {"figure": figure, "plotly": PLOTLY_SOURCE, **facts}
+    _mount(key=key, data=data, on_shown_change=lambda: None)

@@ -13,13 +13,11 @@ from html import escape
 from typing import Any
 
 from ett_core.colours import component_colour, state_group
-from ett_core.components import GROUP_COLOURS, meaning_of
-from ett_dashboard.frames import Bar, Share
-from ett_dashboard.rows import FailureRow
-from ett_dashboard.words import duration, percent, plain
+from ett_core.components import GROUP_COLOURS
+from ett_dashboard.frames import Share
+from ett_dashboard.words import duration, percent
 
 Figure = dict[str, Any]
-LANE_HEIGHT = 0.78
 TEXT_ROOM = 1.5
 """How much longer than the longest bar its axis is, for the words behind it."""
 _TIGHT = {"l": 4, "r": 8, "t": 6, "b": 4}
@@ -111,80 +109,6 @@ def bars(
     return {"data": [trace], "layout": layout}
 
 
-def timeline(bars: Sequence[Bar], failures: Sequence[FailureRow], zone: tzinfo) -> Figure:
-    """Attempts over time, one lane each, cut by component; failures as crosses on their lane."""
-    lanes = {attempt: lane for lane, attempt in enumerate(sorted({bar.attempt for bar in bars}))}
-    components = dict.fromkeys(bar.component for bar in bars)
-    data = [_component_trace([b for b in bars if b.component == name], lanes, zone) for name in components]
-    marks = [failure for failure in failures if failure.attempt in lanes]
-    if marks:
-        data.append(_failure_trace(marks, lanes, zone))
-    layout = {
-        "height": min(92 + 40 * max(len(lanes), 1), 430),
-        "margin": {"l": 4, "r": 12, "t": 8, "b": 4},
-        "barmode": "overlay",
-        "bargap": 0,
-        "showlegend": False,
-        "hovermode": "closest",
-        "dragmode": "zoom",
-        "xaxis": {"type": "date", "automargin": True},
-        "yaxis": {
-            "tickvals": [*lanes.values()],
-            "ticktext": [f"attempt {attempt}" for attempt in lanes],
-            "range": [len(lanes) - 0.5, -0.62],
-            "fixedrange": True,
-            "automargin": True,
-            "showgrid": False,
-            "zeroline": False,
-            "ticks": "",
-        },
-    }
-    return {"data": data, "layout": layout}
-
-
-def _component_trace(bars: Sequence[Bar], lanes: dict[int, int], zone: tzinfo) -> Figure:
-    component = bars[0].component
-    return {
-        "type": "bar",
-        "name": component,
-        "x": [local((bar.start + bar.end) / 2, zone) for bar in bars],
-        "width": [1000 * (bar.end - bar.start) for bar in bars],
-        "base": [lanes[bar.attempt] + LANE_HEIGHT * (0.5 - bar.low) for bar in bars],
-        "y": [-LANE_HEIGHT * (bar.high - bar.low) for bar in bars],
-        "marker": {"color": component_colour(component), "line": {"width": 0}},
-        "hovertext": [_bar_hover(bar, zone) for bar in bars],
-        "hoverinfo": "text",
-    }
-
-
-def _failure_trace(failures: Sequence[FailureRow], lanes: dict[int, int], zone: tzinfo) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "failure",
-        "x": [local(failure.time, zone) for failure in failures],
-        "y": [lanes[failure.attempt] for failure in failures],
-        "marker": {"symbol": "x", "size": 12, "color": "#ffffff", "line": {"width": 2, "color": "#7a1140"}},
-        "hovertext": [_failure_hover(failure) for failure in failures],
-        "hoverinfo": "text",
-    }
-
-
-def _bar_hover(bar: Bar, zone: tzinfo) -> str:
-    return (
-        f"<b>{escape(bar.component)}</b> {duration(bar.seconds)}<br>"
-        f"{_clock(bar.start, zone)} to {_clock(bar.end, zone)}<br>{meaning_of(bar.component)}"
-    )
-
-
-def _failure_hover(failure: FailureRow) -> str:
-    cause = escape(plain(failure.cause or "cause unknown", 90))
-    return (
-        f"<b>failure</b> of attempt {failure.attempt}<br>{cause}<br>"
-        f"{duration(failure.unsaved_s)} of training lost, back in the loop after {duration(failure.ttr_s)}"
-    )
-
-
 def _hover(share: Share, said: Callable[[float], str]) -> str:
     return (
         f"<b>{escape(share.component)}</b><br>{said(share.seconds)} · {percent(share.percent)}"
@@ -206,10 +130,12 @@ def _centre(text: str, height: float, size: int) -> Figure:
     }
 
 
+def leading(figure: Figure, ways: Sequence[str]) -> Figure:
+    """The figure with an address for each point of its first trace, to which a click leads."""
+    first, *others = figure["data"]
+    return {**figure, "data": [{**first, "customdata": [*ways]}, *others]}
+
+
 def local(unix_s: float, zone: tzinfo) -> str:
     """A moment as Plotly's axes of time take it, in the viewer's zone."""
     return datetime.fromtimestamp(unix_s, zone).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-
-
-def _clock(unix_s: float, zone: tzinfo) -> str:
-    return datetime.fromtimestamp(unix_s, zone).strftime("%H:%M:%S")

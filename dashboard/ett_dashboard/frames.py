@@ -14,6 +14,8 @@ from ett_core.urgency import severity
 from ett_dashboard.rows import CacheRow, CheckpointRow, StretchRow
 from ett_dashboard.words import plain, tenths
 
+COLUMNS = 600
+"""As many parts of the time as the eye can tell apart in a chart."""
 COARSEST = 6
 """Stretches of one mixture are joined up to this many times the least length."""
 
@@ -31,7 +33,8 @@ class Share(msgspec.Struct, frozen=True):
 class Bar(msgspec.Struct, frozen=True):
     """A rectangle of the timeline: a component's share of one stretch of an attempt.
 
-    `start` and `end` are Unix seconds; `low` and `high` its place in the lane, 0 to 1.
+    `start` and `end` are Unix seconds; `low` and `high` its place in the lane, 0 to 1. `within`: seconds
+    of all components of the stretch.
     """
 
     attempt: int
@@ -41,6 +44,7 @@ class Bar(msgspec.Struct, frozen=True):
     low: float
     high: float
     seconds: float
+    within: Mapping[str, float] = {}
 
 
 def partition(components: Mapping[str, float]) -> list[Share]:
@@ -92,12 +96,18 @@ def merged(timeline: Sequence[StretchRow], least_s: float) -> list[StretchRow]:
     return result
 
 
-def bars(timeline: Sequence[StretchRow], columns: int = 900) -> list[Bar]:
-    """The rectangles of the timeline; a stretch is cut across its lane by its shares."""
+def bars(
+    timeline: Sequence[StretchRow], columns: int = COLUMNS, finest: float = 0.0, span_s: float | None = None
+) -> list[Bar]:
+    """The rectangles of the timeline; a stretch is cut across its lane by its shares.
+
+    Neighbours are joined that together take less than one of `columns` parts of `span_s` (None: of all).
+    Shares of a stretch below `finest` are drawn as what it mostly is.
+    """
     if not timeline:
         return []
-    span_s = timeline[-1].end - timeline[0].start
-    return [bar for stretch in merged(timeline, span_s / columns) for bar in _cut(stretch)]
+    span_s = timeline[-1].end - timeline[0].start if span_s is None else span_s
+    return [bar for stretch in merged(timeline, span_s / columns) for bar in _cut(stretch, finest)]
 
 
 def caches_frame(caches: Mapping[str, CacheRow]) -> pd.DataFrame:
@@ -165,13 +175,15 @@ def _joined(one: StretchRow, two: StretchRow) -> StretchRow:
     return StretchRow(start=one.start, end=two.end, attempt=one.attempt, components=amounts)
 
 
-def _cut(stretch: StretchRow) -> Iterable[Bar]:
-    total = sum(stretch.components.values()) or 1.0
+def _cut(stretch: StretchRow, finest: float) -> Iterable[Bar]:
+    amounts = stretch.components
+    least = min(finest * sum(amounts.values()), max(amounts.values(), default=0.0))
+    kept = {name: amounts[name] for name in sorted(amounts, key=_place) if amounts[name] >= least}
+    total = sum(kept.values()) or 1.0
     low = 0.0
-    for name in sorted(stretch.components, key=_place):
-        amount = stretch.components[name]
+    for name, amount in kept.items():
         high = low + amount / total
-        yield Bar(stretch.attempt, name, stretch.start, stretch.end, low, high, amount)
+        yield Bar(stretch.attempt, name, stretch.start, stretch.end, low, high, amount, amounts)
         low = high
 
 

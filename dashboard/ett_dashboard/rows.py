@@ -133,6 +133,12 @@ class StretchRow(msgspec.Struct, frozen=True, kw_only=True):
     components: dict[str, float]
 
 
+class Stretches(msgspec.Struct, frozen=True):
+    """The answer of `GET /api/v1/jobs/{job_id}/timeline`."""
+
+    stretches: Sequence[StretchRow]
+
+
 class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     """One save: what it blocked, and since when it would survive."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from ett_core.colours import component_colour
 from ett_core.components import COMPONENTS, GROUP_COLOURS, group_of
-from ett_dashboard import figures, frames
+from ett_dashboard import figures, frames, timeline
 from ett_dashboard.rows import FailureRow, StretchRow
 
 SHARES = frames.partition({"training": 60.0, "data_wait": 30.0, "stalled": 10.0})
@@ -48,7 +48,7 @@ def failure(cause: str = "killed") -> FailureRow:
         figures.donut([], None),
         figures.pareto(frames.losses({"training": 1.0, "data_wait": 2.0})),
         figures.states([("lost", 1), ("training", 12)]),
-        figures.timeline(frames.bars(LINE), [failure()], ZONE),
+        timeline.figure(frames.bars(LINE), [failure()], ZONE),
     ],
 )
 def test_plotly_knows_every_property(figure):
@@ -63,7 +63,7 @@ def test_the_ring_holds_the_whole_wall_time_with_the_percentage_in_its_middle():
 
 
 def test_the_timeline_lays_each_share_on_the_lane_of_its_attempt():
-    figure = figures.timeline(frames.bars(LINE), [], ZONE)
+    figure = timeline.figure(frames.bars(LINE), [], ZONE)
     by_name = {trace["name"]: trace for trace in figure["data"]}
     assert by_name["training"]["width"] == [60_000.0, 30_000.0]
     assert by_name["training"]["x"] == ["1970-01-01 02:17:10.000", "1970-01-01 02:18:05.000"]
@@ -76,9 +76,17 @@ def test_the_timeline_lays_each_share_on_the_lane_of_its_attempt():
 
 
 def test_a_failure_is_marked_on_its_lane_with_its_words_made_harmless():
-    marks = figures.timeline(frames.bars(LINE), [failure("<a href='x'>y</a>")], ZONE)["data"][-1]
+    marks = timeline.figure(frames.bars(LINE), [failure("<a href='x'>y</a>")], ZONE)["data"][-1]
     assert (marks["x"], marks["y"]) == (["1970-01-01 02:17:40.000"], [0])
     assert "<a" not in marks["hovertext"][0]
+
+
+def test_points_lead_to_addresses():
+    """One address a point of the first trace; the figure that was given stays as it is."""
+    figure = figures.states([("lost", 1), ("training", 12)])
+    led = figures.leading(figure, ["a", "b"])
+    assert led["data"][0]["customdata"] == ["a", "b"]
+    assert "customdata" not in figure["data"][0]
 
 
 def test_components_of_a_group_are_told_apart_by_shade():

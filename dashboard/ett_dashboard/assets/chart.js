@@ -33,11 +33,77 @@ function dressed(layout, box, revision) {
   };
 }
 
+// A click on a point whose `customdata` is an address follows it, as a link on the page would.
+function follow(box, { points, event }) {
+  const href = points?.[0]?.customdata;
+  if (typeof href !== "string" || !href) return;
+  const link = Object.assign(document.createElement("a"), { href, className: "ett-go" });
+  const { ctrlKey, metaKey, shiftKey, altKey } = event ?? {};
+  box.append(link);
+  link.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey, metaKey, shiftKey, altKey }));
+  link.remove();
+}
+
+const TWICE_MS = 350; // within this a second click makes a double one, which shows all of the time again
+
+function choose(box, happened) {
+  clearTimeout(box.ettChoosing);
+  if (box.ettTwice && performance.now() - box.ettTwice < TWICE_MS) return;
+  box.ettChoosing = setTimeout(() => follow(box, happened), box.ettZooms ? TWICE_MS : 0);
+}
+
+function twice(box) {
+  clearTimeout(box.ettChoosing);
+  box.ettTwice = performance.now();
+}
+
+function point(box, { points }) {
+  const over = typeof points?.[0]?.customdata === "string" && points[0].customdata;
+  box.classList.toggle("ett-leads", Boolean(over));
+}
+
+function milliseconds(moment) {
+  const [day, clock = "00:00"] = String(moment).split(" ");
+  return Date.parse(`${day}T${clock}Z`);
+}
+
+const PAUSE_MS = 200; // a wheel or a drag tells of many ranges; the last one counts
+
+// Says which part of the axis of time is shown, null for all of it.
+function tell(box, change) {
+  const [begin, end] = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+  const whole = change["xaxis.autorange"] === true;
+  if (!whole && (begin == null || end == null)) return;
+  clearTimeout(box.ettTelling);
+  const part = whole ? null : [milliseconds(begin), milliseconds(end)];
+  box.ettTelling = setTimeout(() => box.ettSays({ revision: box.ettRevision, part }), PAUSE_MS);
+}
+
+function listen(box) {
+  if (box.ettListens) return;
+  box.ettListens = true;
+  box.on("plotly_click", (happened) => choose(box, happened));
+  box.on("plotly_doubleclick", () => twice(box));
+  box.on("plotly_hover", (happened) => point(box, happened));
+  box.on("plotly_unhover", () => box.classList.remove("ett-leads"));
+  box.on("plotly_relayout", (change) => box.ettSays && tell(box, change));
+}
+
 const buttons = [["zoom2d", "pan2d", "resetScale2d"]];
 
-export default function ({ parentElement, data }) {
+export default function ({ parentElement, data, setStateValue }) {
   const box = parentElement.querySelector(".ett-chart");
   const { data: traces, layout } = data.figure;
+  box.ettRevision = data.revision;
+  box.ettZooms = data.zoom;
+  box.ettSays = data.watched ? (shown) => setStateValue("shown", shown) : null;
+  const face = JSON.stringify([data.figure, data.revision, getComputedStyle(box).getPropertyValue("--st-text-color")]);
+  const away = () => {
+    window.Plotly?.purge(box);
+    box.ettFace = box.ettListens = null;
+  };
+  if (box.ettFace === face) return away;
+  box.ettFace = face;
   box.style.height = layout.height + "px";
   box.setAttribute("role", "figure"); // an image may hold no buttons, and Plotly has some
   box.setAttribute("aria-label", data.title);
@@ -49,7 +115,8 @@ export default function ({ parentElement, data }) {
   };
   plotly(data.plotly)
     .then((Plotly) => Plotly.react(box, traces, dressed(layout, box, data.revision), config))
+    .then(() => listen(box))
     .then(() => (box.dataset.drawn = String(Number(box.dataset.drawn || 0) + 1)))
     .catch((error) => (box.textContent = error.message));
-  return () => window.Plotly?.purge(box);
+  return away;
 }

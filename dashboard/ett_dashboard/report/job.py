@@ -8,7 +8,7 @@ from html import escape
 
 from ett_core.accounting.account import AttemptAccount
 from ett_core.colours import DOMAIN_COLOURS
-from ett_dashboard import figures, frames, markup, tiles
+from ett_dashboard import figures, frames, markup, tiles, timeline
 from ett_dashboard.failures import markup as failure_markup
 from ett_dashboard.failures.frames import evidence_lines
 from ett_dashboard.failures.rows import JobFailure
@@ -58,13 +58,13 @@ def _timeline(job: ReportedJob, zone: tzinfo) -> list[Piece]:
     head = markup.section("Attempts over time", "drag to zoom, double-click for all", legend=True)
     if not job.timeline:
         return [head, markup.quiet("No stretch of time is known so far.")]
-    drawn = figures.timeline(_bars(job.timeline, TIMELINE_COLUMNS), job.failure_list, zone)
+    drawn = timeline.figure(_bars(job.timeline, TIMELINE_COLUMNS), job.failure_list, zone)
     return [head, Chart(drawn, "Attempts over time by component")]
 
 
-def _bars(timeline: Sequence[StretchRow], columns: int) -> list[frames.Bar]:
-    bars = frames.bars(timeline, columns)
-    return bars if len(bars) <= MOST_BARS or columns == 1 else _bars(timeline, columns // 2)
+def _bars(stretches: Sequence[StretchRow], columns: int) -> list[frames.Bar]:
+    bars = frames.bars(stretches, columns)
+    return bars if len(bars) <= MOST_BARS or columns == 1 else _bars(stretches, columns // 2)
 
 
 def _failures(failures: Sequence[JobFailure], zone: tzinfo) -> list[Piece]:

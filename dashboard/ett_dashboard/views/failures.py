@@ -13,6 +13,7 @@ from ett_dashboard.failures import fields, figures, frames, questions, tiles
 from ett_dashboard.failures import markup as pieces
 from ett_dashboard.failures.rows import Failures, Nodes, Regressions
 from ett_dashboard.failures.words import fleet_sentence
+from ett_dashboard.figures import leading
 from ett_dashboard.live import shared_reads
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, failure, frame
@@ -91,7 +92,9 @@ def _failures(
     left, right = st.columns(2, gap="large")
     with left:
         st.html(markup.section("Classes", "what they cost and make up together; colour: whose it is"))
-        chart(figures.pareto(found.groups, by_count=by_count), title="Classes of failures", key="classes")
+        ways = [to_failures({**asked, "failure_class": group.key}) for group in found.groups]
+        drawn = leading(figures.pareto(found.groups, by_count=by_count), ways)
+        chart(drawn, title="Classes of failures", key="classes")
         st.html(_classes(found, asked))
     with right:
         shaded = "shaded: a class that strikes many jobs" if found.is_listed else ""

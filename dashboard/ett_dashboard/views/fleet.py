@@ -145,9 +145,11 @@ def _losses(
         if reading.lacks:
             st.html(markup.lacking(reading.error or ""))
         elif failures is not None and failures.groups:
-            drawn = fleet_figures.classes(failures.groups, choices.price_per_hour())
+            of_window = {**asked, "window": window}
+            ways = [to_failures({**of_window, "failure_class": group.key}) for group in failures.groups]
+            drawn = figures.leading(fleet_figures.classes(failures.groups, choices.price_per_hour()), ways)
             chart(drawn, title="Classes of failures by what they lost", key="classes")
-            way = markup.link(to_failures({**asked, "window": window}), _all_failures())
+            way = markup.link(to_failures(of_window), _all_failures())
             st.html(f'<p class="ett-take">{way}</p>')
         else:
             st.html(markup.quiet(f"Nothing failed within {within}."))

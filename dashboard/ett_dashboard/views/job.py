@@ -15,10 +15,12 @@ from ett_dashboard.job.waterfall import steps_of_recovery
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import EvidenceRow, FailureRow, FleetAnswer, JobDetail
 from ett_dashboard.settings import of_app
-from ett_dashboard.views import choices, details, frame, job_over_time, job_starts
+from ett_dashboard.views import choices, details, frame, job_over_time, job_starts, job_timeline
 
 MOST_OFFERED = 100
 """Jobs in the box; a part of a name chooses among more."""
+MOST_FAILURES = 10
+"""Failures taken apart; the page of failures lists all."""
 EVIDENCE_LINES = 12
 EVIDENCE_HEIGHT = 320
 """Evidence of more lines than this scrolls in a box of this many pixels."""
@@ -101,7 +103,7 @@ def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
     st.html(markup.job_head(job, job.known_at) + ways(_elsewhere(job.job_id)))
     st.html(markup.tiles(tiles.job_tiles(job), lead=True))
     if of_app().source.is_whole:
-        _timeline(job)
+        job_timeline.show(job, asked)
     else:
         job_over_time.show(job)
     _partition(job, shares)
@@ -117,21 +119,6 @@ def _elsewhere(job_id: str) -> list[tuple[str, str]]:
         ("Its compile caches", to_page("caches", text=job_id)),
         ("Its checkpoint interval", to_page("checkpoints", job=job_id)),
     ]
-
-
-def _timeline(job: JobDetail) -> None:
-    note = f"{frame.as_of(job.known_at)}; drag to zoom, double-click for all"
-    st.html(markup.section("Attempts over time", note, legend=True))
-    if not job.timeline:
-        st.html(markup.quiet("No stretch of time is known so far."))
-        return
-    chart(
-        figures.timeline(frames.bars(job.timeline), job.failure_list, frame.zone()),
-        title="Attempts over time by component",
-        key="timeline",
-        revision=job.job_id,
-        zoom=True,
-    )
 
 
 def _partition(job: JobDetail, shares: Sequence[frames.Share]) -> None:
@@ -160,13 +147,17 @@ def _failures(job: JobDetail) -> None:
         return
     if not failures:
         st.html(markup.quiet("None so far."))
-    for number, failure in reversed(list(enumerate(failures, 1))):
+    for number, failure in reversed(list(enumerate(failures, 1))[-MOST_FAILURES:]):
         with st.expander(_failure_title(number, failure), expanded=number == len(failures)):
             st.html(markup.tiles(tiles.failure_tiles(failure)))
             _recovery(job, failure)
             _evidence(failure)
             if failure.id:
                 st.html(ways([("Evidence across ranks, and what to do", to_failure(failure.id))]))
+    if len(failures) > MOST_FAILURES:
+        told = f"The latest {MOST_FAILURES} of {len(failures):,} failures."
+        everything = to_failures({"text": job.job_id, "window": "90d"})
+        st.html(markup.quiet(told) + ways([("All of its failures", everything)]))
 
 
 def _recovery(job: JobDetail, failure: FailureRow) -> None:
