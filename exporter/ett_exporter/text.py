@@ -17,8 +17,9 @@ import msgspec
 from ett_core.metrics import COUNTER, FAMILIES
 
 EOF = b"# EOF\n"
-LABELS_SHARED = 65_536
-"""Labels that are equal are mostly one object, and their text is made once: every job has dozens."""
+LABELS_SHARED = 4096
+"""Labels that jobs have in common, dozens each, are one object, and their text is made once. Those that one
+job alone has (`ett_job_info`) pass through."""
 LAYOUTS_SHARED = 1024
 _SUFFIXES = ("_sum", "_count", "_bucket")
 
@@ -62,7 +63,7 @@ class JobText:
 
     def update(self, samples: Sequence[Sample]) -> Sequence[bytes]:
         """The lines of `samples`, of each family of `families`; empty where it has none."""
-        names, labels, values = zip(*samples, strict=True) if samples else ((), (), ())
+        names, labels, values = zip(*samples) if samples else ((), (), ())  # noqa: B905 - all are triples
         if labels != self._labels or names != self._layout.names:
             self._lay_out(names, labels)
         return self._layout.by_family(list(map(add, self._prefixes, _numbers(values))))
