@@ -17,6 +17,7 @@ from pathlib import Path
 from ett_cli.journals import read_journals
 from ett_core.accounting import JobAccount, JobFold
 
+HERE = Path(__file__).parent
 RANKS = 2
 STEPS = 20
 LIMIT_S = 900
@@ -30,13 +31,15 @@ class Start:
     warmup_s: float = 0.0
     primed: bool = False
     """Whether an earlier start, on another host, has filled the store."""
+    stock: bool = False
+    """Whether torch's own MegaCache is used, whose artifacts lie in the store too."""
 
 
 def started(start: Start, host: Path, store: Path) -> JobAccount:
     """The account of one job on a host that nobody has used."""
     if start.primed and not store.exists():
         started(replace(start, primed=False), host.with_name(f"{host.name}-before"), store)
-    environ = new_host(host)
+    environ = {**new_host(host), "STOCK_ARTIFACTS": str(store)}
     done = subprocess.run(
         command(start, host, store), env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
@@ -59,7 +62,8 @@ def command(start: Start, host: Path, store: Path) -> list[str]:
     ett = str(Path(sys.executable).with_name("ett"))
     watched = [ett, "run", "--job-id", "start", "--journal-dir", str(host / "journal"), "--"]
     ranks = ["--nproc-per-node", str(RANKS), "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
-    launcher = [sys.executable, "-m", "torch.distributed.run", *ranks, "-m", "ett_trainer_hooks.reference"]
+    program = [str(HERE / "stock.py")] if start.stock else ["-m", "ett_trainer_hooks.reference"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", *ranks, *program]
     given = {
         "--steps": STEPS,
         "--checkpoint-dir": host / "checkpoints",
@@ -85,6 +89,11 @@ def compile_s(found: JobAccount) -> float:
     """Seconds of compilation before the loop, waited for or hidden, over all attempts."""
     waited = sum(found.components.get(f"{when}.compile", 0.0) for when in ("start", "recover"))
     return waited + sum(attempt.hidden.get("compile", 0.0) for attempt in found.attempts)
+
+
+def cache_load_s(found: JobAccount) -> float:
+    """Seconds that the start waited for stores and for what they hold to be put in place."""
+    return sum(found.components.get(f"{when}.cache_load", 0.0) for when in ("start", "recover"))
 
 
 def tts_s(found: JobAccount) -> float:

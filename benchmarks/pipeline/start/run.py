@@ -47,7 +47,7 @@ def measured(row: Row, pairs: int, load: float, folder: Path) -> tuple[list[floa
         sides = [("rival", row.rival, rival), ("ours", row.ours, ours)]
         for side, start, figures in sides if pair % 2 == 0 else sides[::-1]:
             host = folder / f"{pair}-{side}"
-            store = folder / ("store" if start.primed else f"{pair}-{side}-store")
+            store = folder / (f"{side}-store" if start.primed else f"{pair}-{side}-store")
             wait_for(load)
             figures.append(row.figure(jobs.started(start, host, store)))
             loads.append(os.getloadavg()[0])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ett_trainer_hooks.pipeline.bundle.relay import Leader
+from ett_trainer_hooks.pipeline.bundle.relay import Leader, is_led
 from ett_trainer_hooks.pipeline.bundle.sharing import WHAT, SharedCompiles
 
 
@@ -79,6 +79,24 @@ def test_a_rank_that_is_alone_or_has_its_bundle_meets_nobody(bench, tmp_path, en
     shared.close()
     assert not (tmp_path / "meet").exists()
     assert why(told) == []
+
+
+def test_a_leader_that_cannot_write_any_more_steps_down(bench, tmp_path):
+    """Nobody waits for it then, and its job goes on."""
+    told, place = bench(), tmp_path / "meet"
+    shared = SharedCompiles(
+        told.recorder, cache_dir=tmp_path / "caches", environ={"LOCAL_WORLD_SIZE": "2"}, place=place
+    )
+    shared.begin()
+    assert is_led(place)
+    (place / "state.json").unlink()
+    (place / "state.json").mkdir()
+    compilations(shared, 2)
+    assert not is_led(place)
+    shared.close()
+    [reason] = why(told)
+    assert reason.startswith("off: ")
+    assert told.warnings == []
 
 
 def test_a_place_of_others_switches_it_off_with_a_reason(bench, tmp_path):

@@ -162,7 +162,8 @@ class ProcessBundle:
             native = native_files(self.cache_dir)
             contents = Contents(artifacts.data, native)
             entry = store.put(self._entry(store, artifacts, contents, compile_s), contents)
-            evict(store, self._settings.limit_bytes)
+            if sum(store.objects().values()) > self._settings.limit_bytes:
+                evict(store, self._settings.limit_bytes)
         except (StoreFailedError, OSError) as error:
             self._recorder.decision("bundle not kept", str(error))
             return

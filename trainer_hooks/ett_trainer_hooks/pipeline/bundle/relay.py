@@ -129,6 +129,10 @@ class Leader:
         (self._place / PUBLISHED).unlink(missing_ok=True)
         os.close(self._lock)
 
+    def step_down(self) -> None:
+        """Free the lock at once: for followers this leader is no more."""
+        os.close(self._lock)
+
     def _say(self, state: State) -> None:
         self._state = state
         write_whole(self._place / STATE, msgspec.json.encode(state), durable=False)

@@ -113,8 +113,7 @@ class SharedCompiles:
         if self._here.depth > 1:
             return
         if self._leader is not None:
-            with self._turn:
-                self._leader.begin()
+            self._lead(self._leader.begin)
         elif self._follower is not None:
             self._follow(self._follower)
 
@@ -122,12 +121,23 @@ class SharedCompiles:
         self._here.depth -= 1
         if self._here.depth:
             return
-        if self._leader is not None:
-            with self._turn:
-                self._publish(self._leader)
-                self._leader.end()
+        if (leader := self._leader) is not None:
+            self._lead(lambda: self._publish(leader))
         elif self._follower is not None:
             self._look_back()
+
+    def _lead(self, act: Callable[[], None]) -> None:
+        """One act of the leader; if the meeting place fails it steps down, so that nobody waits for it."""
+        with self._turn:
+            leader = self._leader
+            if leader is None:
+                return
+            try:
+                act()
+            except OSError as error:
+                self._leader = None
+                leader.step_down()
+                self._recorder.decision(WHAT, f"off: {error}")
 
     def _follow(self, follower: Follower) -> None:
         with self._turn:
@@ -163,15 +173,15 @@ class SharedCompiles:
 
     def _publish(self, leader: Leader) -> None:
         artifacts = compiler.compiled()
-        if artifacts is None or _pairs(artifacts) <= self._published:
-            return
-        self._published = _pairs(artifacts)
-        archive = packed(Contents(artifacts.data, native_files(self._cache_dir)))
-        leader.publish(archive, artifacts.keys)
+        if artifacts is not None and not _pairs(artifacts) <= self._published:
+            self._published = _pairs(artifacts)
+            archive = packed(Contents(artifacts.data, native_files(self._cache_dir)))
+            leader.publish(archive, artifacts.keys)
+        leader.end()
 
     def _over(self) -> None:
         if self._leader is not None:
-            self._leader.leave()
+            self._lead(self._leader.leave)
         if self._waited_s:
             values = {"waited_s": self._waited_s, "compilations": float(self._seen)}
             self._recorder.decision(WHAT, f"waited {self._waited_s:.1f} s for local rank 0", values)
@@ -181,7 +191,7 @@ class SharedCompiles:
     def _close(self) -> None:
         self._over()
         if self._leader is not None:
-            self._leader.close()
+            self._lead(self._leader.close)
             self._leader = None
 
 

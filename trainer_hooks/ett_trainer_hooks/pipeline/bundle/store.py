@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -35,6 +35,8 @@ from ett_trainer_hooks.pipeline.bundle.trust import why_untrusted
 
 T = TypeVar("T")
 PATIENCE_S = 30.0
+LOOKED_AT = 8
+"""Bundles of a name that are looked at, at most, to say why none fits."""
 
 
 class StoreFailedError(Exception):
@@ -135,17 +137,7 @@ class BundleStore:
             StoreFailedError: the store cannot be asked.
         """
         folder = "entries" if name is None else f"entries/{safe_name(name)}"
-        found: dict[str, Entry | RefusedError] = {}
-        for path in self._ask(lambda files: files.sizes(folder)):
-            if place_of(path) is None:
-                continue
-            try:
-                found[path] = self._read(path, None if anyones else self._key)
-            except RefusedError as reason:
-                found[path] = reason
-            except FileNotFoundError:  # evicted meanwhile
-                continue
-        return found
+        return self._readable(list(self._ask(lambda files: files.sizes(folder))), anyones=anyones)
 
     def objects(self) -> dict[str, int]:
         """Bytes of every object, by its path."""
@@ -166,6 +158,20 @@ class BundleStore:
         """Unix seconds by the clock of this store's user."""
         return self._now()
 
+    def _readable(self, paths: Sequence[str], *, anyones: bool = False) -> dict[str, Entry | RefusedError]:
+        """The entries at these paths that are still there; of those not to be used the reason."""
+        key = None if anyones else self._key
+        found = {path: self._read_or_why_not(path, key) for path in paths if place_of(path) is not None}
+        return {path: entry for path, entry in found.items() if entry is not None}
+
+    def _read_or_why_not(self, path: str, key: bytes | None) -> Entry | RefusedError | None:
+        try:
+            return self._read(path, key)
+        except RefusedError as reason:
+            return reason
+        except FileNotFoundError:  # evicted meanwhile
+            return None
+
     def _read(self, path: str, key: bytes | None) -> Entry:
         entry = decoded(self._file(path), key)
         if entry_path(entry.name, digest(entry.facts), entry.local_rank) != path:
@@ -181,8 +187,13 @@ class BundleStore:
         return entry
 
     def _why_none(self, name: str, facts: Mapping[str, str]) -> str:
-        """Why no bundle fits: none has this name, or those that have were made elsewhere."""
-        others = [entry for entry in self.entries(name).values() if isinstance(entry, Entry)]
+        """Why no bundle fits: none has this name, or those that have were made elsewhere.
+
+        Looks at a few of them only, since a start waits for the answer.
+        """
+        folder = f"entries/{safe_name(name)}"
+        paths = [path for path in self._ask(lambda files: files.sizes(folder)) if path.endswith("/0.json")]
+        others = [entry for entry in self._readable(paths[-LOOKED_AT:]).values() if isinstance(entry, Entry)]
         if not others:
             return f"there is none of the name {name!r} yet"
         newest = max(others, key=lambda entry: entry.made_at)
@@ -190,10 +201,10 @@ class BundleStore:
 
     def _twin(self, entry: Entry) -> Entry | None:
         """A bundle of the same name and environment that holds the same."""
-        here = digest(entry.facts)
-        for path, other in self.entries(entry.name).items():
-            place = place_of(path)
-            if isinstance(other, Entry) and place and place[1] == here and other.content == entry.content:
+        folder = entry_path(entry.name, digest(entry.facts), 0).rpartition("/")[0]
+        paths = list(self._ask(lambda files: files.sizes(folder)))
+        for other in self._readable(paths).values():
+            if isinstance(other, Entry) and other.content == entry.content:
                 return other if self.objects().get(object_path(other.sha256)) == other.size else None
         return None
 
