@@ -133,10 +133,11 @@ def slow_compiler(tmp_path) -> dict[str, str]:
 @full
 def test_a_compilation_that_the_others_wait_for(faulty, slow_compiler):
     """One rank compiles in its loop, with a compiler that takes its time."""
-    job = faulty("slow compiler", options=(*KILL_STALLED, "--stall-compile", "3"), environ=slow_compiler)
+    patient = ("--stall-after", "10", "--stall-compile", "10", "--stall-action", "kill", "--grace", "3")
+    job = faulty("slow compiler", options=patient, environ=slow_compiler)
     found = job.failure["diagnosis"]
     assert (found["failure_class"], found["role"], found["rank"]) == ("compile_slow", "root", 1), found
-    check_losses(job, 8.0)
+    check_losses(job, 30.0)
 
 
 @full
