@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchrec")
 
+import torch.distributed as dist  # noqa: E402
 from gloo_ranks import run_ranks  # noqa: E402
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig  # noqa: E402
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder  # noqa: E402
@@ -21,7 +22,7 @@ from torchrec.modules.embedding_configs import DataType  # noqa: E402
 from ett_trainer_hooks.pipeline import plan_store  # noqa: E402
 from ett_trainer_hooks.pipeline.plan_context import MEMORY_TOLERANCE, context_of, difference, outline, plain  # noqa: E402
 from ett_trainer_hooks.pipeline.plan_format import restored, stored  # noqa: E402
-from ett_trainer_hooks.pipeline.plan_store import PlanStore, PlanStoreError  # noqa: E402
+from ett_trainer_hooks.pipeline.plan_store import PlanStore, PlanStoreError, stored_plan  # noqa: E402
 
 pytestmark = pytest.mark.service("torch")
 
@@ -216,12 +217,48 @@ def test_a_plan_may_lie_at_a_url(planned):
 
 @pytest.mark.parametrize("address", ["a file", "nobody-knows://this"])
 def test_a_place_that_fails_says_so(tmp_path, monkeypatch, planned, address):
-    """The error names the place; the start goes on without it."""
+    """The error names the place."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a file").touch()
     for work in (lambda store: store.load(planned[0]), lambda store: store.save(*planned)):
         with pytest.raises(PlanStoreError, match=address):
             work(PlanStore(address))
+
+
+@pytest.fixture
+def alone():
+    dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("address", ["/proc/nowhere", "nobody-knows://this"])
+def test_a_start_goes_on_without_a_place_that_fails(bench, planned, address):
+    """The plan is the planner's; one decision tells why it was made, one why it is not kept."""
+    here, job = bench(), Job()
+    store = PlanStore(address)
+    plan = stored_plan(job.planner, job.module, job.sharders, store=store, recorder=here.recorder)
+    assert plan == planned[1]
+    made, left = here.of("decision")
+    assert (made.what, left.what) == (plan_store.MADE, plan_store.NOT_STORED)
+    assert address in made.why
+    assert address in left.why
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_planner_that_does_not_tell_its_inputs_plans_as_ever(bench, tmp_path, planned):
+    """Nothing is kept that nobody could say what it was made for."""
+
+    class Closed:
+        def collective_plan(self, *_):
+            return planned[1]
+
+    here, job = bench(), Job()
+    store = PlanStore(str(tmp_path))
+    assert stored_plan(Closed(), job.module, job.sharders, store=store, recorder=here.recorder) == planned[1]
+    assert "does not tell what it plans for" in here.of("decision")[0].why
+    assert not any(tmp_path.glob("plan-*"))
 
 
 def test_two_ranks_use_a_plan_only_if_both_hold_it(tmp_path):

@@ -92,11 +92,12 @@ class PlanStore:
             PlanStoreError: there is none that can be used.
         """
         path = path_of(context)
+        data = self._read(path)
+        if data is None:
+            raise PlanStoreError(self._absence(context))
         try:
-            file = opened(self._read(path))
+            file = opened(data)
             plan = restored(file.body.tables)
-        except FileNotFoundError:
-            raise PlanStoreError(self._absence(context)) from None
         except ValueError as error:
             raise PlanStoreError(f"{path} in {self._address} is damaged, or newer: {error}") from error
         if changed := _changed(file.body.context, context):
@@ -127,8 +128,10 @@ class PlanStore:
         """Those of the files that can be read."""
         found = []
         for path in paths:
-            with suppress(FileNotFoundError, ValueError):  # taken away meanwhile, or damaged
-                found.append((path, opened(self._read(path))))
+            data = self._read(path)
+            if data is not None:  # taken away meanwhile
+                with suppress(ValueError):  # damaged
+                    found.append((path, opened(data)))
         return sorted(found, key=lambda each: -each[1].made_at)
 
     def _absence(self, context: Context) -> str:
@@ -138,18 +141,22 @@ class PlanStore:
             return f"none in {self._address} is for this start; since the newest, {changed}"
         return f"there is none in {self._address} yet"
 
-    def _read(self, path: str) -> bytes:
-        return self._ask(lambda files: files.read(path))
+    def _read(self, path: str) -> bytes | None:
+        def content(files: Files) -> bytes | None:
+            try:
+                return files.read(path)
+            except FileNotFoundError:
+                return None
+
+        return self._ask(content)
 
     def _remove(self, path: str) -> None:
         self._ask(lambda files: files.remove(path))
 
     def _ask(self, question: Callable[[Files], T]) -> T:
-        """One answer of the place, in time; FileNotFoundError passes through."""
+        """One answer of the place, in time."""
         try:
             return within(self._patience_s, lambda: question(files_at(self._address)))
-        except FileNotFoundError:
-            raise
         except Exception as error:  # places of all kinds raise errors of all kinds
             raise PlanStoreError(f"{self._address}: {type(error).__name__}: {error}") from error
 
