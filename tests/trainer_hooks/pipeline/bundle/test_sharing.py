@@ -1,5 +1,8 @@
 """Compilations tied to the relay: what a rank says where it cannot share."""
 
+import sys
+from types import ModuleType
+
 import pytest
 
 from ett_trainer_hooks.pipeline.bundle.relay import Leader, is_led
@@ -79,6 +82,23 @@ def test_a_rank_that_is_alone_or_has_its_bundle_meets_nobody(bench, tmp_path, en
     shared.close()
     assert not (tmp_path / "meet").exists()
     assert why(told) == []
+
+
+def test_a_rank_with_other_graphs_waits_for_one_only(follower, tmp_path, monkeypatch):
+    """The leader has not begun its second graph: a rank that still followed would wait for it."""
+    shared, told = follower
+    utils = ModuleType("torch._dynamo.utils")
+    utils.counters = {"inductor": {"fxgraph_cache_miss": 0}}
+    monkeypatch.setitem(sys.modules, utils.__name__, utils)
+    leader = Leader(tmp_path / "meet", 0)
+    leader.begin()
+    leader.end()
+    shared.begin()
+    shared._compilation_begins()
+    utils.counters["inductor"]["fxgraph_cache_miss"] += 1
+    shared._compilation_ended()
+    compilations(shared, 2)
+    assert why(told) == ["this rank compiles for itself: its graphs are others than those of local rank 0"]
 
 
 def test_a_leader_that_cannot_write_any_more_steps_down(bench, tmp_path):

@@ -75,7 +75,6 @@ class SharedCompiles:
         self._published: set[tuple[str, str]] = set()
         self._waited_s = 0.0
         self._missed_before = 0
-        self._why_not = ""
 
     def begin(self, *, has_bundle: bool = False) -> None:
         """From now on; made on the thread that trains. A rank that has its bundle waits for nobody."""
@@ -146,7 +145,6 @@ class SharedCompiles:
                 wait = follower.wait_for(number)
                 self._load(follower)
             self._waited_s += wait.waited_s
-            self._why_not = wait.why_not
             self._missed_before = compiler.graphs_missed()
             if wait.why_not:
                 self._follower = None
@@ -166,10 +164,11 @@ class SharedCompiles:
         self._know(state.keys)
 
     def _look_back(self) -> None:
-        """Say so where this rank had to compile in spite of the wait."""
-        if compiler.graphs_missed() > self._missed_before and not self._why_not:
-            self._why_not = "its graphs are others than those of local rank 0"
-            self._recorder.decision(WHAT, f"this rank compiled for itself: {self._why_not}")
+        """Wait no more where this rank had to compile in spite of the wait: its graphs are others."""
+        if compiler.graphs_missed() > self._missed_before:
+            self._follower = None
+            why = "its graphs are others than those of local rank 0"
+            self._recorder.decision(WHAT, f"this rank compiles for itself: {why}")
 
     def _publish(self, leader: Leader) -> None:
         artifacts = compiler.compiled()
