@@ -110,6 +110,23 @@ def test_without_a_key_a_directory_that_others_may_write_to_is_not_even_read(tmp
         BundleStore(str(root), key=KEY).find("dlrm", FACTS, 0)
 
 
+def test_a_directory_is_made_by_the_first_bundle_and_for_the_user_alone(tmp_path, bundle):
+    root = tmp_path / "new" / "store"
+    store = BundleStore(str(root))
+    assert store.entries() == {}
+    assert not root.exists()
+    store.put(*bundle())
+    assert root.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_directory_where_others_could_replace_it_is_not_used_even_if_it_is_new(tmp_path, bundle):
+    above = tmp_path / "above"
+    above.mkdir()
+    above.chmod(0o777)
+    with pytest.raises(StoreFailedError, match="above it"):
+        BundleStore(str(above / "store")).put(*bundle())
+
+
 def test_a_store_by_url_needs_a_key():
     with pytest.raises(StoreFailedError, match="needs the key of a team"):
         BundleStore("s3://team/bundles").find("dlrm", FACTS, 0)

@@ -47,17 +47,13 @@ class LocalFiles:
         self.root = root.absolute()
         self.address = str(self.root)
 
-    def make(self) -> None:
-        """Make the directory where it is missing."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-
     def read(self, path: str) -> bytes:
         """As `Files`."""
         return (self.root / path).read_bytes()
 
     def write(self, path: str, data: bytes) -> None:
         """As `Files`: written beside its place, then moved there."""
-        self.make()
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(self.root / path, data)
 
     def sizes(self, folder: str) -> dict[str, int]:
