@@ -250,7 +250,7 @@ HOST = (
             "retrying",
             "will retry",
         ),
-        pattern=r"setting it to zero|skipping (?:this )?(?:batch|step|update|iteration)|grad(?:ient)?s? overflow"
+        pattern=r"setting it to zero|skipping (?:this )?(?:batch|step|update|iteration)(?!.{0,80}scale to (?:0\.0\b|\d\S{0,20}e-[23]\d\d))|grad(?:ient)?s? overflow(?!.{0,120}scale to (?:0\.0\b|\d\S{0,20}e-[23]\d\d))"
         r"|trying again|will retry|\bretrying\b",
         example="EmbeddingBoundsCheck: (at least one) Out of bounds access: index 77 >= 50. Setting it to zero.",
         counter_example="giving up: retries are used up",

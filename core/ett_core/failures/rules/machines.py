@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ett_core.failures.rule import CASCADE, WARNING, Rule
+from ett_core.failures.rule import CASCADE, CONTEXT, WARNING, Rule
 
 MACHINES = (
     Rule(
@@ -146,5 +146,86 @@ MACHINES = (
         counter_example="an invalid pointer of the mouse",
         certain=False,
         weak=True,
+    ),
+    Rule(
+        failure_class="cuda_driver",
+        needles=("cuda_error_", "cudaerrornodevice", "no nvidia gpu device is present"),
+        pattern=r"CUDA_ERROR_(?:NO_DEVICE|NOT_INITIALIZED|SYSTEM_DRIVER_MISMATCH|COMPAT_NOT_SUPPORTED\w*|SYSTEM_NOT_READY|NO_BINARY_FOR_GPU)"
+        r"|cudaErrorNoDevice|no nvidia gpu device is present",
+        example="E cuda_driver.cc:397] failed call to cuInit: CUDA_ERROR_NO_DEVICE",
+        counter_example="cuInit returned CUDA_SUCCESS",
+        certain=False,
+    ),
+    Rule(
+        failure_class="gpu_ecc",
+        needles=("cuda_error_ecc",),
+        example="failed to synchronize the stream: CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered",
+        counter_example="ECC is on",
+    ),
+    Rule(
+        failure_class="gpu_lost",
+        needles=("gpu_is_lost",),
+        example="failed to get device remapped rows: ERROR_GPU_IS_LOST",
+        counter_example="ERROR_GPU_IS_RESET",
+    ),
+    Rule(
+        failure_class="gpu_app_fault",
+        needles=("sq_intr: error",),
+        example="amdgpu: sq_intr: error, se 1, data 0x0, sh 0, priv 1, wave_id 1, simd_id 1, cu_id 11, err_type 2",
+        counter_example="amdgpu: sq_intr: auto, se 0",
+        certain=False,
+        vague=True,
+    ),
+    Rule(
+        failure_class="hang",
+        role=CONTEXT,
+        needles=("your program may be hanging",),
+        example="[0] init.cc:1256 NCCL WARN Your program may be hanging, this may be caused by a collective mismatch around rank 1.",
+        counter_example="the pictures of the program are hanging in the hall",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        needles=("coordination service", "coordinationservice", "coordination_service"),
+        pattern=r"coordination.?service.{0,400}(?:heartbeat timeout|unhealthy|stopped sending heartbeats|disconnected)"
+        r"|(?:heartbeat timeout|unhealthy).{0,200}coordination.?service",
+        example="task:37 has been set to ERROR in coordination service: UNAVAILABLE: Task task:37 heartbeat timeout.",
+        counter_example="the coordination service has started",
+        certain=False,
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="checkpoint_incompatible",
+        needles=("checkpoint",),
+        pattern=r"unable to load .{0,40}from checkpoint.{0,120}exiting|Error\b.{0,60}(?:missing|unexpected) (?:values|entries|tensors|weights) in (?:the )?checkpoint",
+        example="[INFO] [RANK 0] Unable to load optimizer from checkpoint /ckpt, exiting. Specify --no-load-rng or --finetune",
+        counter_example="unable to load from checkpoint, starting anew",
+        certain=False,
+    ),
+    Rule(
+        failure_class="unknown",
+        role=CASCADE,
+        needles=("due to task failure",),
+        example="error: *** STEP 52222788.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***",
+        counter_example="due to the failure of tasks nobody came",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="nan_loss",
+        needles=("reducing loss scale to ", "loss scale: "),
+        pattern=r"reducing (?:loss scale )?to (?:0\.0\b|\d(?:\.\d{1,20})?e-[23]\d\d)",
+        example="Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 5e-324",
+        counter_example="Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+        certain=False,
+    ),
+    Rule(
+        failure_class="compile_failure",
+        needles=("triton compilation failed", "is not a recognized processor"),
+        example="E0305 torch/_inductor/runtime/triton_heuristics.py:533] Triton compilation failed: triton_poi_fused",
+        counter_example="the processor is recognised",
+        certain=False,
+        vague=True,
     ),
 )
