@@ -49,8 +49,7 @@ class FastBatch:
         self._forward = forward
         self._recorder = recorder
         self._options = dict(options or {})
-        self._copies: Mapping[str, Any] = {}
-        """Kept until the first real step: the compiler may let go of code whose module is gone."""
+        self._rehearsed = False
 
     def rehearse(self, parts: Mapping[str, Any]) -> bool:
         """Forward and backward with copies of the parts; whether that went well."""
@@ -63,7 +62,7 @@ class FastBatch:
         except Exception as error:  # noqa: BLE001 - the trainer goes on without
             self._recorder.decision(WHAT, f"given up: {describe(error)}; the first step compiles")
             return False
-        self._copies = copies
+        self._rehearsed = True
         return True
 
     def checked(self, batches: Iterable[T]) -> Iterator[T]:
@@ -74,25 +73,25 @@ class FastBatch:
         """
         iterator = iter(batches)
         for batch in iterator:
-            if self._copies and (words := mismatch(self._spec, batch)):
+            if self._rehearsed and (words := mismatch(self._spec, batch)):
                 self._forget(words)
             graphs, step = _graphs(), self._recorder.step
             yield batch
             break
         for batch in iterator:
-            if self._copies and self._recorder.step > step:
+            if self._rehearsed and self._recorder.step > step:
                 self._tell(graphs)
             yield batch
 
     def _forget(self, words: str) -> None:
         import torch  # noqa: PLC0415
 
-        self._copies = {}
+        self._rehearsed = False
         torch.compiler.reset()
         self._recorder.decision(WHAT, f"refused: {words}; the first step compiles again")
 
     def _tell(self, before: int) -> None:
-        self._copies = {}
+        self._rehearsed = False
         again = _graphs() - before
         found = "the first step compiled nothing" if not again else f"the first step compiled {again} graphs"
         self._recorder.decision(WHAT, f"used: {found}", {"graphs": before, "graphs_again": again})
