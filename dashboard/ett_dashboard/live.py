@@ -1,8 +1,9 @@
 """One read of the exporter shared by every open page.
 
 Each thread that draws a page asks here. A reading younger than `keep_s` is handed to all; when
-it is older one thread reads again while the others wait for it. The last good answer stays when
-the exporter cannot be reached, so that a page shows old figures, marked as old, and never none.
+it is older it is read again in the background, once for all. Whoever asks waits for that, but no
+longer than `patience_s` where the reading before is not much older. The last good answer stays
+when the exporter cannot be reached, so that a page shows old figures, marked as old, and never none.
 At most `limit` readings are kept.
 """
 
@@ -12,6 +13,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError  # noqa: A004 - another one in 3.10
+from contextlib import suppress
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -42,11 +45,18 @@ class Reading(msgspec.Struct, Generic[T], frozen=True):
     """True where what is read has no answer to give, to nobody; `error` says what would."""
 
 
+READERS = 8
+PATIENCE_S = 0.25
+STILL_GOOD = 3.0
+"""A reading of up to so many times the age at which it is read again is shown while that takes its time."""
+
+
 class _Entry:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.reading: Reading[Any] = Reading()
         self.tried_at = float("-inf")
+        self.renewal: Future[None] | None = None
 
 
 class SharedReads:
@@ -58,7 +68,11 @@ class SharedReads:
         keep_s: float,
         limit: int = 64,
         clock: Callable[[], float] = time.time,
+        patience_s: float | None = None,
     ) -> None:
+        """Of `api`; without `patience_s` a reading is waited for however long it takes."""
+        self._patience_s = patience_s
+        self._readers = ThreadPoolExecutor(READERS, "ett-read")
         self._api, self._keep_s, self._limit, self._clock = api, keep_s, limit, clock
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()
@@ -72,13 +86,19 @@ class SharedReads:
         return self._read(question, lambda: self._api.ask(question), question.keep_s)
 
     def _read(self, key: Hashable, ask: Callable[[], T], keep_s: float = 0.0) -> Reading[T]:
-        entry = self._entry(key)
+        entry, keep_s = self._entry(key), max(keep_s, self._keep_s)
         with entry.lock:
             now = self._clock()
-            if not 0 <= now - entry.tried_at < max(keep_s, self._keep_s):
+            if entry.renewal is None and not 0 <= now - entry.tried_at < keep_s:
                 entry.tried_at = now
-                entry.reading = _ask(ask, entry.reading, now)
-            return entry.reading
+                entry.renewal = self._readers.submit(_renew, entry, ask, now)
+            reading, renewal = entry.reading, entry.renewal
+        if renewal is None:
+            return reading
+        is_good = reading.read_at is not None and 0 <= now - reading.read_at < STILL_GOOD * keep_s
+        with suppress(TimeoutError):
+            renewal.result(self._patience_s if is_good else None)
+        return entry.reading
 
     def _entry(self, key: Hashable) -> _Entry:
         with self._lock:
@@ -93,7 +113,7 @@ class SharedReads:
 def shared_reads() -> SharedReads:
     """The readings of what the environment names; half a refresh old at most."""
     settings = of_app()
-    return SharedReads(api_of(settings), keep_s=settings.refresh_s / 2)
+    return SharedReads(api_of(settings), keep_s=settings.refresh_s / 2, patience_s=PATIENCE_S)
 
 
 def api_of(settings: Settings) -> Api:
@@ -120,6 +140,15 @@ def known(reading: Reading[T]) -> T:
     if reading.lacks:
         raise LacksError(reading.error)
     raise (UnknownJobError if reading.unknown else ExporterError)(reading.error or "nothing was read so far")
+
+
+def _renew(entry: _Entry, ask: Callable[[], Any], now: float) -> None:
+    reading = entry.reading
+    try:
+        reading = _ask(ask, reading, now)
+    finally:
+        with entry.lock:
+            entry.reading, entry.renewal = reading, None
 
 
 def _ask(ask: Callable[[], T], before: Reading[T], now: float) -> Reading[T]:

@@ -13,6 +13,7 @@ STREAMLIT_OPTIONS: Mapping[str, str | bool] = {
     "server.fileWatcherType": "none",
     "server.showEmailPrompt": False,
     "server.runOnSave": False,
+    "runner.postScriptGC": False,  # a full collection after each refresh costs more than all else in it
     "browser.gatherUsageStats": False,
     "client.toolbarMode": "minimal",
     "client.showErrorDetails": "none",

@@ -123,6 +123,34 @@ def test_readers_share_one_reading_until_it_is_too_old():
     assert reads.ask(ALL_JOBS).value == FleetAnswer(2.0, [])
 
 
+def test_a_slow_answer_is_waited_for_only_where_nothing_younger_is_known():
+    """A page shows what it knew meanwhile, and the answer once it has come; too old figures it waits for."""
+    exporter, now, may_answer = Exporter(), [100.0], threading.Event()
+    may_answer.set()
+
+    class Slow:
+        def job(self, job_id):
+            return exporter.job(job_id)
+
+        def ask(self, question):
+            assert may_answer.wait(60)
+            return exporter.ask(question)
+
+    reads = SharedReads(Slow(), keep_s=2.0, clock=lambda: now[0], patience_s=0.0)
+    assert reads.ask(ALL_JOBS).value == FleetAnswer(1.0, [])
+    may_answer.clear()
+    now[0] += 3.0
+    assert [reads.ask(ALL_JOBS).value for _ in range(3)] == [FleetAnswer(1.0, [])] * 3
+    now[0] += 10.0
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(reads.ask(ALL_JOBS).value))
+    waiting.start()
+    may_answer.set()
+    waiting.join(60)
+    assert answers == [FleetAnswer(2.0, [])]
+    assert exporter.asked == 2
+
+
 def test_a_question_is_sent_with_its_parameters():
     asked = []
     client(lambda r: asked.append(r.url.raw_path) or httpx.Response(200, json=JOBS)).ask(

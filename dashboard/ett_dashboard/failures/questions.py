@@ -30,6 +30,8 @@ OF_JOBS = ("cluster", "team", "model", "scheduler", "text")
 OF_FAILURES = (*OF_JOBS, "failure_class", "domain", "node")
 SLOW_S = 30.0
 """What became worse, and which nodes are suspect, is asked again no more often than this."""
+CLASSES_S = 30.0
+"""The same for the classes of failures beside other things."""
 MOST_LISTED = 300
 MOST_NODES = 8
 MOST_RUNS = 2000
@@ -43,6 +45,14 @@ def failures(window: str, order: str, chosen: Mapping[str, str]) -> Question[Fai
         Failures,
         _parameters(window, chosen, OF_FAILURES, limit=str(MOST_LISTED), **more),
     )
+
+
+def classes(window: str, chosen: Mapping[str, str]) -> Question[Failures]:
+    """What failures of a window lost by class, without the failures themselves."""
+    parameters = _parameters(
+        window, chosen, OF_JOBS, limit="1", group_by="failure_class", order="lost", buckets="1"
+    )
+    return Question("/api/v1/failures", Failures, parameters, CLASSES_S)
 
 
 def failure(failure_id: str) -> Question[FailureDetail]:

@@ -140,7 +140,7 @@ def _losses(
             st.html(markup.quiet("No time is lost so far."))
     with right:
         st.html(markup.section("Lost to failures, by class", f"accelerator-hours, {within}"))
-        reading = shared_reads().ask(failure_questions.failures(window, "lost", asked))
+        reading = shared_reads().ask(failure_questions.classes(window, asked))
         failures = reading.value
         if reading.lacks:
             st.html(markup.lacking(reading.error or ""))
