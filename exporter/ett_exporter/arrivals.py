@@ -154,7 +154,7 @@ class Arrivals:
         c = segments.c
         query = select(c.held, c.first_seq, c.last_seq, c.lines_zlib).where(
             c.job_id == key[0],
-            (c.writer == key[1]) | c.held.is_not(None),
+            (c.writer == key[1]) | ((c.writer == "") & c.held.is_not(None)),
             c.first_seq <= max(numbers),
             c.last_seq >= min(numbers),
         )
