@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,6 +76,27 @@ def test_where_one_rank_foretells_wrongly_all_gather_and_are_equal(ranks, case):
         assert what == GATHERED
         mine = case.endswith("holds it") and number == len(ranks) - 1
         assert ("torch.float16" if mine else "another rank") in why
+
+
+@pytest.mark.parametrize(
+    ("env", "virtual", "reason"),
+    [
+        ({"process_group": None}, False, "one rank is alone"),
+        ({"sharding_pg": "some"}, False, "2D parallel"),
+        ({"output_dtensor": True}, False, "DTensor"),
+        ({}, True, "virtual"),
+        ({}, False, ""),
+    ],
+)
+def test_what_is_left_to_torchrec_is_the_same_on_all_ranks(monkeypatch, env, virtual, reason):
+    """By what the plan and the configuration say, never by what a rank holds."""
+    monkeypatch.setattr(shard_metadata.dist, "get_world_size", lambda _: 2)
+    module = SimpleNamespace(
+        _env=SimpleNamespace(**{"process_group": "all", "output_dtensor": False, **env}),
+        _table_name_to_config={"t": SimpleNamespace(use_virtual_table=virtual), "u": SimpleNamespace()},
+    )
+    assert reason in shard_metadata.why_not(module)
+    assert bool(shard_metadata.why_not(module)) is bool(reason)
 
 
 def attributes():

@@ -49,7 +49,7 @@ class Forecast:
     def __init__(self, group: dist.ProcessGroup, gather: Callable[..., Any]) -> None:
         self._group = group
         self._gather = gather
-        self._ranks = dist.get_process_group_ranks(group)
+        self._places = {rank: place for place, rank in enumerate(dist.get_process_group_ranks(group))}
         self._asked: list[_Asked] = []
         self._digest = sha256()
         self.reason = ""
@@ -74,7 +74,7 @@ class Forecast:
         asked = _Asked(local_shards, size, more)
         try:
             asked.result = self._build(foretell(), asked)
-        except (ValueError, RuntimeError, KeyError, AttributeError, TypeError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other ranks must hear of it
             self.reason = self.reason or f"{type(error).__name__}: {error}"
             asked.result = object()
         self._asked.append(asked)
@@ -95,7 +95,7 @@ class Forecast:
 
     def _build(self, foretold: Foretold, asked: _Asked) -> ShardedTensor:
         size = torch.Size(asked.size[0] if len(asked.size) == 1 else asked.size)
-        shards = sorted(foretold.shards, key=lambda shard: self._ranks.index(shard.placement.rank()))
+        shards = sorted(foretold.shards, key=lambda shard: self._places[shard.placement.rank()])
         self._digest.update(f"{size} {foretold.dtype} {shards}".encode())
         own = [shard for shard in shards if shard.placement.rank() == dist.get_rank()]
         if (here := [shard.metadata for shard in asked.local_shards]) != own:

@@ -112,7 +112,7 @@ def why_not(module: Any) -> str:  # noqa: ANN401 - a sharded collection
     """Why a module is left to TorchRec, which all ranks find alike; empty where it is not."""
     env = module._env  # noqa: SLF001
     if env.process_group is None or dist.get_world_size(env.process_group) == 1:
-        return "one rank is alone"
+        return "one rank is alone: nothing is gathered"
     if hasattr(env, "sharding_pg"):
         return "the sharding is 2D parallel"
     if env.output_dtensor:
