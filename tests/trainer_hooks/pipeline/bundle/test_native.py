@@ -2,7 +2,13 @@
 
 import pytest
 
-from ett_trainer_hooks.pipeline.bundle.native import PROBE_SOURCE, PROBES, install_native, native_files
+from ett_trainer_hooks.pipeline.bundle.native import (
+    PROBE_SOURCE,
+    PROBES,
+    install_native,
+    native_files,
+    native_names,
+)
 
 
 @pytest.fixture
@@ -43,6 +49,11 @@ def test_a_cache_behind_a_link_and_one_that_is_not_there(cache, tmp_path):
     used = maps(tmp_path, cache / "ab/cused.main.so")
     assert "ab/cused.main.so" in native_files(link, used)
     assert native_files(tmp_path / "none", used) == {}
+
+
+def test_names_are_told_without_reading_the_files(cache, tmp_path):
+    used = maps(tmp_path, cache / "ab/cused.main.so")
+    assert native_names(cache, used) == ["ab/cused.main.so", "ef/cprobe.so"]
 
 
 def test_a_library_that_is_gone_is_left_out(cache, tmp_path):

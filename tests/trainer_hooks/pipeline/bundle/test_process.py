@@ -92,6 +92,7 @@ def test_one_rank_compiles_for_its_node_and_for_the_next_host(rank, tmp_path, ev
     again = ended(rank(1, attempt=1))
     assert (again["outcome"], again["misses"], again["native_s"]) == ("hit", 0, 0)
     assert again["total"] == waited["total"] == compiled["total"]
+    assert list(store.entries()) == [path]
     [journal] = (tmp_path / "journal").glob(f"*-{again['pid']}.jsonl")
     told = [event for event in events_in(journal) if getattr(event, "cache", "") == "mega_cache"]
     assert (told[-1].hits, told[-1].bytes, told[-1].saved_s > 0) == (1, entry.size, True)

@@ -22,10 +22,14 @@ KINDS = ("inductor", "autotune", "aot_autograd", PGO, "precompile")
 
 
 class Artifacts(msgspec.Struct, frozen=True):
-    """What torch's caches got from this process: their bytes, and the keys by kind."""
+    """What torch's caches got from this process: bytes as torch saved them, and the keys by kind."""
 
-    data: bytes
+    saved: bytes
     keys: Mapping[str, list[str]]
+
+    def whole(self) -> bytes:
+        """The bytes in a form of which all is loaded; may take a while."""
+        return torch_private.merged_artifacts(self.saved)
 
 
 def compiled() -> Artifacts | None:

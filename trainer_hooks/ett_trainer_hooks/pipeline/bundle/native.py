@@ -21,10 +21,14 @@ PROBES = 64
 
 def native_files(cache_dir: Path, maps: Path = MAPS) -> dict[str, bytes]:
     """Content of each file, by path in the cache directory; one that vanishes is left out."""
-    root = cache_dir.resolve()
-    paths = sorted({*_mapped(root, maps), *_probes(root)})
-    contents = {path.relative_to(root).as_posix(): _content(path) for path in paths}
+    contents = {name: _content(cache_dir / name) for name in native_names(cache_dir, maps)}
     return {name: data for name, data in contents.items() if data is not None}
+
+
+def native_names(cache_dir: Path, maps: Path = MAPS) -> list[str]:
+    """Paths of the files in the cache directory, in order."""
+    root = cache_dir.resolve()
+    return sorted({path.relative_to(root).as_posix() for path in (*_mapped(root, maps), *_probes(root))})
 
 
 def install_native(files: Mapping[str, bytes], cache_dir: Path) -> int:

@@ -20,7 +20,7 @@ from ett_trainer_hooks.pipeline.bundle.contents import Contents
 from ett_trainer_hooks.pipeline.bundle.entry import Entry, RefusedError, content_name
 from ett_trainer_hooks.pipeline.bundle.eviction import evict
 from ett_trainer_hooks.pipeline.bundle.fingerprint import environment
-from ett_trainer_hooks.pipeline.bundle.native import native_files
+from ett_trainer_hooks.pipeline.bundle.native import native_files, native_names
 from ett_trainer_hooks.pipeline.bundle.settings import BundleSettings, compiler_settings, prepare_compiler
 from ett_trainer_hooks.pipeline.bundle.store import BundleStore, StoreFailedError
 from ett_trainer_hooks.pipeline.bundle.usage import Use, gain_of, tell_gain, tell_use
@@ -55,6 +55,7 @@ class ProcessBundle:
         self._store: BundleStore | None = None
         self._fetched: tuple[Entry, Contents] | None = None
         self._known: set[tuple[str, str]] = set()
+        self._kept_native: set[str] = set()
         self._saving: threading.Thread | None = None
         self._told_gain = False
         self._asked_s = 0.0
@@ -94,14 +95,18 @@ class ProcessBundle:
         self._recorder.guard.call(self._save)
 
     def close(self) -> None:
-        """Save what is new, and wait, for as long as one answer of the store may take, until it is kept."""
+        """Save what is new, and wait until it is kept: at most twice as long as for an answer of a store."""
+        self._await_save()
         self.save()
-        if self._saving is not None:
-            self._saving.join(self._settings.patience_s)
+        self._await_save()
 
     def know(self, keys: Mapping[str, list[str]]) -> None:
         """Artifacts of these keys came from elsewhere: they are no reason to save."""
         self._known |= _pairs(keys)
+
+    def _await_save(self) -> None:
+        if self._saving is not None:
+            self._saving.join(self._settings.patience_s)
 
     def _fetch(self) -> Use:
         try:
@@ -149,18 +154,32 @@ class ProcessBundle:
         if self._store is None or (self._saving is not None and self._saving.is_alive()):
             return
         artifacts = compiler.compiled()
-        if artifacts is None or _pairs(artifacts.keys) <= self._known:
+        if artifacts is None or not self._is_new(artifacts):
             return
         self._known |= _pairs(artifacts.keys)
         earlier_s = 0.0 if self.use.entry is None else self.use.entry.compile_s
-        arguments = (self._store, artifacts, earlier_s + compiler.spent_s())
-        self._saving = threading.Thread(target=self._keep, args=arguments, name="bundle save", daemon=True)
+        compile_s = earlier_s + compiler.spent_s()
+        arguments = (self._keep, self._store, artifacts, compile_s)
+        self._saving = threading.Thread(
+            target=self._recorder.guard.call, args=arguments, name="bundle save", daemon=True
+        )
         self._saving.start()
+
+    def _is_new(self, artifacts: Artifacts) -> bool:
+        """Whether this process has compiled what the store lacks: a graph, or code of one that it found."""
+        if not _pairs(artifacts.keys) <= self._known:
+            return True
+        entry = self.use.entry
+        return entry is not None and not set(native_names(self.cache_dir)) <= {
+            *entry.native,
+            *self._kept_native,
+        }
 
     def _keep(self, store: BundleStore, artifacts: Artifacts, compile_s: float) -> None:
         try:
             native = native_files(self.cache_dir)
-            contents = Contents(artifacts.data, native)
+            self._kept_native = set(native)
+            contents = Contents(artifacts.whole(), native)
             entry = store.put(self._entry(store, artifacts, contents, compile_s), contents)
             if sum(store.objects().values()) > self._settings.limit_bytes:
                 evict(store, self._settings.limit_bytes)

@@ -174,7 +174,7 @@ class SharedCompiles:
         artifacts = compiler.compiled()
         if artifacts is not None and not _pairs(artifacts) <= self._published:
             self._published = _pairs(artifacts)
-            archive = packed(Contents(artifacts.data, native_files(self._cache_dir)))
+            archive = packed(Contents(artifacts.whole(), native_files(self._cache_dir)))
             leader.publish(archive, artifacts.keys)
         leader.end()
 
