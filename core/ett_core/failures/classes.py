@@ -218,7 +218,8 @@ _TABLE = (
         UNKNOWN,
         UNKNOWN,
         "One rank was far later than the others, which waited for it.",
-        "Compare the late rank's node, data and CPU load with the others'.",
+        "Compare the late rank's node, data and CPU load with the others'; where its process was stopped,"
+        " find out who sends SIGSTOP or attaches a debugger.",
     ),
     FailureClass(
         "dataloader_failure",
