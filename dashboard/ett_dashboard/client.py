@@ -41,13 +41,15 @@ class LacksError(ExporterError):
 class Question(msgspec.Struct, Generic[ROW], frozen=True):
     """What is asked of the query API: an address with its parameters, and the type of the answer.
 
-    `keep_s`: an answer that is younger than this need not be asked for again.
+    `keep_s`: an answer that is younger than this need not be asked for again. `about`: a job that is over,
+    of which the answer tells: it stands until something new comes of that job.
     """
 
     path: str
     answer: type[ROW]
     parameters: tuple[tuple[str, str], ...] = ()
     keep_s: float = 0.0
+    about: str = ""
 
 
 class _Known(NamedTuple):
@@ -109,7 +111,8 @@ class Client:
         known = self._known_of(question)
         told = self._get(question, known)
         if told.status_code == httpx.codes.NOT_MODIFIED and known is not None:
-            return cast("ROW", _as_of(known.answer, told))
+            moment = told.headers.get(AS_OF_HEADER)
+            return known.answer if moment is None else at_moment(cast("ROW", known.answer), float(moment))
         if told.status_code == httpx.codes.NOT_FOUND:
             raise UnknownJobError(_message(told) or f"{self.base_url} knows nothing at {question.path}")
         if told.status_code != httpx.codes.OK:
@@ -151,12 +154,11 @@ class Client:
                 self._known.popitem(last=False)
 
 
-def _as_of(answer: T, told: httpx.Response) -> T:
-    """What was answered before, which still stands at the moment that is told now."""
-    moment = told.headers.get(AS_OF_HEADER)
-    if not isinstance(answer, msgspec.Struct) or "as_of" not in answer.__struct_fields__ or moment is None:
+def at_moment(answer: T, moment_s: float) -> T:
+    """What was answered before, which still stands at a moment (Unix seconds)."""
+    if not isinstance(answer, msgspec.Struct) or "as_of" not in answer.__struct_fields__:
         return answer
-    return msgspec.structs.replace(answer, as_of=float(moment))
+    return msgspec.structs.replace(answer, as_of=moment_s)
 
 
 def in_path(name: str) -> str:

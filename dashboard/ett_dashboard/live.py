@@ -4,7 +4,7 @@ Each thread that draws a page asks here. A reading younger than `keep_s` is hand
 it is older it is read again in the background, once for all. Whoever asks waits for that, but no
 longer than `patience_s` where the reading before is not much older. The last good answer stays
 when the exporter cannot be reached, so that a page shows old figures, marked as old, and never none.
-At most `limit` readings are kept.
+What only new events can change is read again only after some. At most `limit` readings are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ett_core.credentials import token_source
-from ett_dashboard.client import Api, Client, ExporterError, LacksError, Question, UnknownJobError
+from ett_dashboard.client import Api, Client, ExporterError, LacksError, Question, UnknownJobError, at_moment
+from ett_dashboard.news import News
 from ett_dashboard.prometheus.api import PrometheusApi
 from ett_dashboard.prometheus.engine import Engine
 from ett_dashboard.rows import JobDetail
@@ -57,6 +58,8 @@ class _Entry:
         self.reading: Reading[Any] = Reading()
         self.tried_at = float("-inf")
         self.renewal: Future[None] | None = None
+        self.mark = 0
+        """Of what the reading tells, as it was before it was read."""
 
 
 class SharedReads:
@@ -76,22 +79,25 @@ class SharedReads:
         self._api, self._keep_s, self._limit, self._clock = api, keep_s, limit, clock
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()
+        self._news = News(api.ask)
+        self._news_lock = threading.Lock()
+        self._news_at, self._news_as_of = float("-inf"), 0.0
 
     def job(self, job_id: str) -> Reading[JobDetail]:
         """One job, at most `keep_s` old where the exporter answers."""
-        return self._read(("job", job_id), lambda: self._api.job(job_id))
+        return self._read(("job", job_id), lambda: self._api.job(job_id), about=job_id)
 
     def ask(self, question: Question[T]) -> Reading[T]:
         """The answer to any question, at most `keep_s` old (its own, if that is longer)."""
-        return self._read(question, lambda: self._api.ask(question), question.keep_s)
+        return self._read(question, lambda: self._api.ask(question), question.keep_s, question.about)
 
-    def _read(self, key: Hashable, ask: Callable[[], T], keep_s: float = 0.0) -> Reading[T]:
+    def _read(self, key: Hashable, ask: Callable[[], T], keep_s: float = 0.0, about: str = "") -> Reading[T]:
         entry, keep_s = self._entry(key), max(keep_s, self._keep_s)
         with entry.lock:
             now = self._clock()
             if entry.renewal is None and not 0 <= now - entry.tried_at < keep_s:
                 entry.tried_at = now
-                entry.renewal = self._readers.submit(_renew, entry, ask, now)
+                entry.renewal = self._readers.submit(self._renew, entry, ask, now, about)
             reading, renewal = entry.reading, entry.renewal
         if renewal is None:
             return reading
@@ -99,6 +105,38 @@ class SharedReads:
         with suppress(TimeoutError):
             renewal.result(self._patience_s if is_good else None)
         return entry.reading
+
+    def _renew(self, entry: _Entry, ask: Callable[[], Any], now: float, about: str) -> None:
+        reading, mark = entry.reading, entry.mark
+        try:
+            until = self._stands_until(entry, now, about)
+            mark = self._news.mark(about)
+            reading = (
+                _ask(ask, reading, now) if until is None else Reading(at_moment(reading.value, until), now)
+            )
+        finally:
+            with entry.lock:
+                entry.reading, entry.mark, entry.renewal = reading, mark, None
+
+    def _stands_until(self, entry: _Entry, now: float, about: str) -> float | None:
+        """Up to when a reading is known to stand, because nothing came of what it tells; else None."""
+        reading = entry.reading
+        if reading.value is None or reading.error is not None:
+            return None
+        if not getattr(reading.value, "lasts", about):
+            return None
+        until = self._caught_up(now)
+        return until if entry.mark == self._news.mark(about) else None
+
+    def _caught_up(self, now: float) -> float | None:
+        """Up to when it is known what is new; None where nobody tells. All readings share one question."""
+        with self._news_lock:
+            if not 0 <= now - self._news_at < self._keep_s:
+                try:
+                    self._news_as_of, self._news_at = self._news.catch_up(), now
+                except ExporterError:
+                    return None
+            return self._news_as_of
 
     def _entry(self, key: Hashable) -> _Entry:
         with self._lock:
@@ -140,15 +178,6 @@ def known(reading: Reading[T]) -> T:
     if reading.lacks:
         raise LacksError(reading.error)
     raise (UnknownJobError if reading.unknown else ExporterError)(reading.error or "nothing was read so far")
-
-
-def _renew(entry: _Entry, ask: Callable[[], Any], now: float) -> None:
-    reading = entry.reading
-    try:
-        reading = _ask(ask, reading, now)
-    finally:
-        with entry.lock:
-            entry.reading, entry.renewal = reading, None
 
 
 def _ask(ask: Callable[[], T], before: Reading[T], now: float) -> Reading[T]:

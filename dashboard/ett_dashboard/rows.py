@@ -81,6 +81,11 @@ class FleetAnswer(msgspec.Struct, frozen=True):
     total: int = 0
     together: JobsTogether = JobsTogether()
 
+    @property
+    def lasts(self) -> bool:
+        """Whether the answer stays as it is until something new comes of any job."""
+        return bool(self.together.states) and not self.together.live
+
 
 class Group(msgspec.Struct, frozen=True):
     """Jobs that share a label; `key` is its word, empty where they have none."""
@@ -176,6 +181,11 @@ class JobDetail(Job, frozen=True, kw_only=True):
     areas: dict[str, float] = {}
     resume_evidence: str | None = None
     not_saved: bool = False
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the answer stays as it is until something new comes of the job."""
+        return self.finished
 
     @property
     def known_at(self) -> float:

@@ -66,7 +66,9 @@ def _unix(local_ms: float, zone: tzinfo) -> float:
     return datetime.fromtimestamp(local_ms / 1000, timezone.utc).replace(tzinfo=zone).timestamp()
 
 
-def finer(job_id: str, whole: Sequence[StretchRow], seen: Seen | None) -> Question[Stretches] | None:
+def finer(
+    job_id: str, whole: Sequence[StretchRow], seen: Seen | None, *, is_over: bool = False
+) -> Question[Stretches] | None:
     """What to ask for to draw what is seen, and half as much on either side; None where the whole will do.
 
     It begins and ends with stretches of the whole, so that it can take their place.
@@ -82,7 +84,9 @@ def finer(job_id: str, whole: Sequence[StretchRow], seen: Seen | None) -> Questi
     column_s = max((seen.end - seen.begin) / FINE_COLUMNS, SAME_MOMENT_S)
     kept_s = min(2.0 ** floor(log2(column_s)), KEPT_AT_MOST_S)
     path = f"/api/v1/jobs/{in_path(job_id)}/timeline"
-    return Question(path, Stretches, (*when.items(), ("limit", str(FINE_STRETCHES))), kept_s)
+    return Question(
+        path, Stretches, (*when.items(), ("limit", str(FINE_STRETCHES))), kept_s, job_id if is_over else ""
+    )
 
 
 def drawn(whole: Sequence[StretchRow], part: Sequence[StretchRow], seen: Seen | None) -> list[Bar]:

@@ -474,12 +474,14 @@ class Fleet(Answer, frozen=True, kw_only=True):
 class Changes(Answer, frozen=True, kw_only=True):
     """Jobs that changed since a cursor; `is_all` where that cursor says nothing here.
 
-    `cursor` is for the next request; `more`: there are further changes already.
+    `cursor` is for the next request; `more`: there are further changes already. `job_ids` names the jobs
+    whose rows `jobs` holds, if rows were asked for.
     """
 
     cursor: str
     is_all: bool
     more: bool
+    job_ids: Sequence[str]
     jobs: Sequence[JobRow]
 
 

@@ -233,11 +233,15 @@ class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ChangesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What changed since a cursor (empty: everything), waiting for it for some seconds."""
+    """What changed since a cursor (empty: everything), waiting for it for some seconds.
+
+    Without `rows` only the names of the jobs come, for which the exporter has next to nothing to do.
+    """
 
     since: Annotated[str, msgspec.Meta(max_length=64)] = ""
     wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT_S)] = 0.0
     limit: Limit = 1000
+    rows: bool = True
 
 
 def from_pairs(kind: type[T], pairs: Iterable[tuple[str, str]]) -> T:

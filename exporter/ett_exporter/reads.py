@@ -157,12 +157,14 @@ class Reads:
         """Jobs that changed since a cursor."""
         changed = self._service.changes.since(query.since, query.limit)
         now = self._service.clock()
-        views = (self._service.view(job_id, now) for job_id in changed.job_ids)
+        shown = changed.job_ids if query.rows else ()
+        views = (self._service.view(job_id, now) for job_id in shown)
         return Changes(
             as_of=now,
             cursor=changed.cursor,
             is_all=changed.is_all,
             more=changed.more,
+            job_ids=changed.job_ids,
             jobs=[job_row(view) for view in views if view is not None],
         )
 

@@ -337,6 +337,9 @@ def test_changes_name_what_changed_and_nothing_else(api, story):
     assert (strange["is_all"], strange["more"], len(strange["jobs"])) == (True, True, 2)
     rest = api.get("/api/v1/changes", since=strange["cursor"])
     assert (rest["is_all"], len(rest["jobs"])) == (False, 1)
+    names = api.get("/api/v1/changes", since=first["cursor"], rows="false")
+    assert (names["job_ids"], names["jobs"]) == (["b"], [])
+    assert then["job_ids"] == ["b"]
 
 
 def test_who_waits_for_changes_is_woken_by_them(api, story):

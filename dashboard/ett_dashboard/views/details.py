@@ -68,7 +68,7 @@ def _ranks(job: JobDetail) -> None:
     st.html(markup.section("Ranks", "who is slow, who was last to start, who died first"))
     if frame.lacks("what each rank does"):
         return
-    ranks = shared_reads().ask(questions.ranks(job.job_id)).value
+    ranks = shared_reads().ask(questions.ranks(job.job_id, is_over=job.finished)).value
     if ranks is None:
         _quiet("The ranks of this job cannot be read now.")
         return

@@ -25,7 +25,7 @@ def show(job: JobDetail, asked: Mapping[str, str]) -> None:
         return
     zone = frame.zone()
     seen = timeline.seen_of(shown_part(KEY, job.job_id), zone)
-    question = timeline.finer(job.job_id, job.timeline, seen)
+    question = timeline.finer(job.job_id, job.timeline, seen, is_over=job.finished)
     finer = None if question is None else shared_reads().ask(question).value
     bars = timeline.drawn(job.timeline, finer.stretches if finer else (), seen)
     watched_chart(
