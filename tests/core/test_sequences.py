@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ett_core.sequences import Sequences
+from ett_core.sequences import Sequences, coalesced
 
 numbers = st.lists(st.integers(0, 60), max_size=40)
 
@@ -57,3 +57,10 @@ def test_a_run_beyond_all_is_taken_at_once(some, first, count):
         assert not run or min(run) <= max(some)
         assert str(held) == before
     assert not any(map(held.add_run, ([2**62, 0], [100, 102], [])))
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=12))
+def test_ranges_are_put_together_to_as_few_as_can_be(some):
+    """The same numbers, in the ranges that they would have been added to one by one."""
+    ranges = [(first, first + more) for first, more in some]
+    assert coalesced(ranges) == holding(n for first, last in ranges for n in range(first, last + 1)).ranges()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import sys
 from collections import Counter
 from contextlib import ExitStack, closing
 
@@ -17,9 +18,10 @@ from ett_core.accounting import JobFold
 from ett_core.events import encode
 from ett_exporter import merging
 from ett_exporter.closed import ClosedJob
+from ett_exporter.errors import StoreError
 from ett_exporter.live import LiveJob
 from ett_exporter.owners import Shard
-from ett_exporter.segment_rows import unpacked
+from ett_exporter.segment_rows import merged, unpacked
 from ett_exporter.store import Store
 
 LATER = NOW + 20 * DAY_S
@@ -70,8 +72,8 @@ def test_the_segments_of_a_job_that_is_over_become_one_row(database, story):
         assert len(rows_of(store)) > 10
         opened.clean()
         assert opened.kind("a") is ClosedJob
-        ((writer, held, merged),) = rows_of(store)
-        assert (writer, merged) == ("", lines)
+        ((writer, held, kept),) = rows_of(store)
+        assert (writer, kept) == ("", lines)
         numbers = {
             writer: [[0, count - 1]] for writer, count in Counter(e.writer for e in told.events).items()
         }
@@ -195,6 +197,17 @@ def test_merging_at_any_moment_changes_no_answer(tmp_path, story, monkeypatch, s
         for piece in pieces:
             plain.service.ingest(piece)
         assert answer == plain.answer("a")
+
+
+def test_without_zstandard_segments_are_packed_otherwise(monkeypatch):
+    """What was packed with it is then refused with the name of what is missing."""
+    lines = b"\n".join(b'{"seq":%d}' % number for number in range(100))
+    packed = merged(lines)
+    assert unpacked(packed) == lines
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    assert unpacked(merged(lines)) == lines
+    with pytest.raises(StoreError, match="package zstandard"):
+        unpacked(packed)
 
 
 @pytest.mark.service("postgresql")
