@@ -48,7 +48,7 @@ OWN_STOP = Ending("external_stop", TEARDOWN)
 
 _IN_RANKS = re.compile(
     r"exitcode\s{0,4}:\s{0,2}(-?\d{1,3})\)?(?:.{0,40}?local_rank:\s{0,2}(\d{1,6}))?"
-    r"|\b(?:exit|return)[ _]?(?:code|status)[ :=]{0,12}(-?\d{1,10})\b"
+    r"|\b(?:exit|return)[ _]?(?:code|status|value)[ :=]{0,12}(-?\d{1,10})\b"
     r"|\bexited with (?:code|status) (\d{1,3})\b|\bcode=exited, status=(\d{1,3})\b"
     r"|\bmake: \*\*\* \[.{1,200}\] Error (\d{1,3})\b",
     re.IGNORECASE | re.ASCII,
@@ -67,6 +67,7 @@ EXIT_NEEDLES = (
     "exit_code",
     "exit status",
     "return code",
+    "return value",
     "returncode",
     "exited with status",
     "exited with code",

@@ -27,6 +27,7 @@ EXCEPTION_NEEDLES = ("error", "exception")
 
 _EXCEPTION = re.compile(
     r"(?:^|[\s:\]>.])(?!Warning)([A-Z]\w{0,60}(?:Error|Exception|NotFound|Failure|Timeout))(?::|\s*$)"
+    r"|(?:^|[\s\]])Exception: "
     r"|(?:^|[\s:\]>])(?:[a-z_]\w{0,40}\.){1,6}(?:[Ee]rror|timeout|gaierror|TimeoutExpired)(?::|\s*$)",
     re.ASCII,
 )

@@ -66,8 +66,8 @@ CLOUDS = (
     ),
     Rule(
         failure_class="preempted",
-        needles=("host ec2 (instance", "nodepreempted", "low-priority node", "spot vm"),
-        pattern=r"Host EC2 \(instance [\w-]{1,40}\) terminated|\bNodePreempted\b|(?:low-priority node|spot vm).{0,40}(?:evict|delet|preempt|reclaim)",
+        needles=("host ec2 ", "no more unused capacity", "nodepreempted", "low-priority node", "spot vm"),
+        pattern=r"Host EC2 (?:\(instance [\w-]{1,40}\) )?terminated|no more unused capacity|\bNodePreempted\b|(?:low-priority node|spot vm).{0,40}(?:evict|delet|preempt|reclaim)",
         example="statusReason: Host EC2 (instance i-0a12) terminated.",
         counter_example="a low-priority node was added",
         certain=False,

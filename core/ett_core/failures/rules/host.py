@@ -41,7 +41,7 @@ HOST = (
             "out of memory",
             "cgroup out-of-memory",
         ),
-        pattern=r"oom-kill(?:er)?\b|oom[ _]killer|oom_kill\b(?! 0)|oom[ -]?killed|OUT_OF_ME|memory cgroup out of memory|out of memory: killed process"
+        pattern=r"oom-kill(?:er)?\b|oom[ _]killer|oom_kill\b(?! 0)|oom[ -]?killed|OUT_OF_ME|memory cgroup out of memory|out of memory: kill(?:ed)? process"
         r"|srun: error:.{0,80}out of memory|cgroup out-of-memory|container.{0,60}killed.{0,40}out of memory",
         example="slurmstepd: error: Detected 1 oom-kill event(s) in StepId=191.batch cgroup.",
         counter_example="memory.events: oom 0 oom_kill 0",

@@ -228,4 +228,22 @@ MACHINES = (
         certain=False,
         vague=True,
     ),
+    Rule(
+        failure_class="object_store",
+        needles=("gsutil", "aws s3", "gcloud storage", "s5cmd", "azcopy", "rclone"),
+        pattern=r"\b(?:gsutil|aws s3|gcloud storage|s5cmd|azcopy|rclone)\b.{0,300}(?:\bexit (?:code |status )?[1-9]|\bfailed\b|returned non-zero)",
+        example="Exception: ((' gsutil cat gs://bucket/train/20.tar',), {'shell': True}): exit 1 (read)",
+        counter_example="copied with gsutil",
+        certain=False,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        needles=("closed by remote host", "client_loop: send disconnect"),
+        pattern=r"^connection to \S{1,80} closed by remote host|client_loop: send disconnect",
+        example="Connection to 10.0.0.7 closed by remote host.",
+        counter_example="the shop was closed by the remote host",
+        certain=False,
+        weak=True,
+    ),
 )
