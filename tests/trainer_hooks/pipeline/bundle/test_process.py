@@ -22,7 +22,7 @@ from ett_trainer_hooks.pipeline.bundle.sharing import SharedCompiles
 
 recorder = Recorder.from_env()
 bundle = ProcessBundle(BundleSettings(address=sys.argv[1], name="model"), recorder)
-shared = SharedCompiles(recorder, cache_dir=bundle.cache_dir, wait_s=100.0, know=bundle.know)
+shared = SharedCompiles(recorder, cache_dir=bundle.cache_dir, wait_s=200.0, absent_s=200.0, know=bundle.know)
 bundle.fetch()
 import torch
 outcome = bundle.load().outcome

@@ -118,6 +118,17 @@ def test_a_leader_that_expects_nothing_more_is_not_waited_for(place):
     assert wait == relay.Wait(0.0, "local rank 0 is through with compiling and has other graphs")
 
 
+def test_what_was_published_is_there_for_those_who_come_late(place):
+    leader = Leader(place, 0)
+    leader.begin()
+    leader.publish(b"archive", {})
+    leader.end()
+    leader.close()
+    follower = hasty(place, wait_s=5.0)
+    assert follower.wait_for(0) == relay.Wait(0.0, "")
+    assert follower.news()[0] == b"archive"
+
+
 def test_a_new_start_at_the_same_place_forgets_the_last(place):
     first = Leader(place, 0)
     first.begin()

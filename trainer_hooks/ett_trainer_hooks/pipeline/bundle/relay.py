@@ -124,9 +124,8 @@ class Leader:
         self._say(msgspec.structs.replace(self._state, over=True))
 
     def close(self) -> None:
-        """Leave, take away what was published, and free the lock."""
+        """Leave, and free the lock; what was published stays for those who come late, see `_tidy`."""
         self.leave()
-        (self._place / PUBLISHED).unlink(missing_ok=True)
         os.close(self._lock)
 
     def step_down(self) -> None:

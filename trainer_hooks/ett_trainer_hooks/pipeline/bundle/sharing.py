@@ -19,7 +19,7 @@ from ett_trainer_hooks.pipeline.bundle.compiler import Artifacts
 from ett_trainer_hooks.pipeline.bundle.contents import Contents, opened, packed
 from ett_trainer_hooks.pipeline.bundle.entry import RefusedError
 from ett_trainer_hooks.pipeline.bundle.native import native_files
-from ett_trainer_hooks.pipeline.bundle.relay import Follower, Leader, meeting_place
+from ett_trainer_hooks.pipeline.bundle.relay import NOT_COMPILING_S, Follower, Leader, meeting_place
 from ett_trainer_hooks.recording.compiling import track_of_this_thread
 from ett_trainer_hooks.recording.recorder import Recorder
 
@@ -42,7 +42,8 @@ class SharedCompiles:
     Args:
         recorder: whom to tell.
         cache_dir: where the compiler of this process keeps its code, see `prepare_compiler`.
-        wait_s: longest wait for one graph.
+        wait_s: longest wait for one graph that local rank 0 compiles.
+        absent_s: longest wait for local rank 0 to come to a graph.
         environ: the variables of this process.
         place: where the ranks of the node meet.
         know: told the keys of artifacts that came from local rank 0, by kind.
@@ -54,13 +55,14 @@ class SharedCompiles:
         *,
         cache_dir: Path,
         wait_s: float = LEADER_WAIT_S,
+        absent_s: float = NOT_COMPILING_S,
         environ: Mapping[str, str] = os.environ,
         place: Path | None = None,
         know: Callable[[Mapping[str, list[str]]], None] = forget,
     ) -> None:
         self._recorder = recorder
         self._cache_dir = cache_dir
-        self._wait_s = wait_s
+        self._wait_s, self._absent_s = wait_s, absent_s
         self._know = know
         self._rank = compiler.number(environ, "RANK")
         self._local_rank = compiler.number(environ, "LOCAL_RANK")
@@ -95,7 +97,7 @@ class SharedCompiles:
             if self._local_rank == 0:
                 self._leader = Leader(self._place, self._rank)
             elif not has_bundle:
-                self._follower = Follower(self._place, wait_s=self._wait_s)
+                self._follower = Follower(self._place, wait_s=self._wait_s, not_compiling_s=self._absent_s)
         except OSError as error:
             self._recorder.decision(WHAT, f"off: {error}")
             return
