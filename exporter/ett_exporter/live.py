@@ -12,7 +12,6 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -409,10 +408,9 @@ class LiveJob:
                 return ()
             account = view.account
             cut = [max(min(edge, account.end), account.start) for edge in edges]
-            return [
-                self._fold.window(low, high, account.as_of) if low < high else {}
-                for low, high in pairwise(cut)
-            ]
+            parts = self._fold.windows(cut, account.as_of)
+            self._fold.forget_answers()
+            return parts
 
     def _view(self, now: float) -> JobView | None:
         """A view that is new, or up to `VIEW_AGE_S` old if nothing came since: readers share it."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ett_core.accounting.account import Stretch
 from ett_core.accounting.earlier import Earlier, Facts, Seam
+from ett_core.accounting.edge import Slot
 from ett_core.accounting.fallback import Fallback, fallbacks, thresholds
 from ett_core.accounting.gaps import Following, cut, gap, gap_after
 from ett_core.accounting.head import Head
@@ -103,7 +105,7 @@ class Chain(NamedTuple):
         """Nanoseconds by component between two moments."""
         span = self.last.span
         if end_ns < span.start_ns:
-            return self._within_earlier(begin_ns, end_ns)
+            return self.windows((begin_ns, end_ns))[0]
         totals = add_up(cut(self.last_gap(), begin_ns, end_ns))
         if begin_ns <= span.start_ns and span.end_ns <= end_ns:
             merge(totals, kept_of(self.last).totals)
@@ -114,14 +116,24 @@ class Chain(NamedTuple):
             merge(totals, self.earlier.window_from(begin_ns))
         return totals
 
-    def _within_earlier(self, begin_ns: int, end_ns: int) -> Totals:
-        """Nanoseconds by component between two moments before the last attempt."""
-        totals = add_up(cut(self._opening(), begin_ns, end_ns))
-        for slot in self.earlier.slots():
-            add_to(totals, cut(slot.gap, begin_ns, end_ns))
-            if slot.partition.span.end_ns > begin_ns and slot.partition.span.start_ns < end_ns:
-                merge(totals, slot.partition.window(begin_ns, end_ns))
+    def windows(self, edges_ns: Sequence[int]) -> list[Totals]:
+        """Nanoseconds by component in each part between moments that follow each other."""
+        slots = list(self.earlier.slots()) if edges_ns[0] < self.last.span.start_ns else []
+        slots.append(Slot(self.last, tuple(self.last_gap())))
+        found = [self._within(slots, low, high) if low < high else {} for low, high in pairwise(edges_ns)]
         self.earlier.rest()
+        return found
+
+    def _within(self, slots: Sequence[Slot], low: int, high: int) -> Totals:
+        """Nanoseconds by component between two moments, in some slots and before the first attempt."""
+        totals = add_up(cut(self._opening(), low, high))
+        for partition, after in slots:
+            span = partition.span
+            if partition is self.last and low <= span.start_ns and span.end_ns <= high:
+                merge(totals, kept_of(partition).totals)
+            elif span.end_ns > low and span.start_ns < high:
+                merge(totals, partition.window(low, high))
+            add_to(totals, cut(after, low, high))
         return totals
 
 

@@ -363,3 +363,10 @@ class JobFold:
         """
         chain = self._chain(now)
         return {} if chain is None else in_seconds(chain.window(nanoseconds(begin), nanoseconds(end)))
+
+    def windows(self, edges: Sequence[float], now: float) -> Sequence[dict[str, float]]:
+        """Seconds by component in each part between moments that follow each other (Unix seconds)."""
+        chain = self._chain(now)
+        if chain is None:
+            return [{}] * (len(edges) - 1)
+        return [in_seconds(totals) for totals in chain.windows([nanoseconds(edge) for edge in edges])]
