@@ -50,7 +50,7 @@ def constants(block, mark_every, trim_at, rest_every):
         for module in (columns, loop):
             patch.setattr(module, "BLOCK", block)
         patch.setattr(columns, "MERGED", 2)
-        patch.setattr(columns, "LARGEST", 4 * block)
+        patch.setattr(columns, "YOUNG", 2)
         patch.setattr(lane, "MARK_EVERY", mark_every)
         patch.setattr(lane, "TRIM_AT", trim_at)
         patch.setattr(job, "REST_EVERY", rest_every)

@@ -28,6 +28,7 @@ def marks_lie_close(monkeypatch):
     for module in (columns, loop):
         monkeypatch.setattr(module, "BLOCK", 2)
     monkeypatch.setattr(columns, "MERGED", 2)
+    monkeypatch.setattr(columns, "YOUNG", 1)
 
 
 def answers(fold, end):

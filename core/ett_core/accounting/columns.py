@@ -25,9 +25,9 @@ from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 BLOCK = 32
 """Reports in a closed block, at first."""
 MERGED = 8
-"""As many blocks of one size that follow each other become one."""
-LARGEST = 2048
-"""Reports in a block that stays as it is."""
+"""As many blocks of one size that follow each other become one, and as many of those again."""
+YOUNG = 64
+"""Blocks that were made of short ones and stay as they are: windows that begin among them are cut fast."""
 COMPRESSION_LEVEL = 2
 WORD = 8
 COLUMNS = ("ends", "lefts", "waits", "stalls", "last", "steps")
@@ -270,43 +270,49 @@ class Blocks:
         return self.ends[-1] if self.ends else self.begin_ns
 
     def append(self, columns: Columns) -> None:
-        """Close some rows."""
-        self._put(columns)
-        size = len(columns)
-        while size < LARGEST and len(self) >= MERGED and self.size(len(self) - MERGED) == size:
-            if any(self.size(block) != size for block in range(len(self) - MERGED, len(self))):
-                return
-            self._merge()
-            size *= MERGED
+        """Close some rows, as many as in the short blocks before them."""
+        self._put(columns, len(self))
+        first = len(self) - MERGED
+        if first >= 0 and self.size(first) == len(columns):
+            self._merge(first)
+            self._merge_old(len(columns) * MERGED)
 
-    def _put(self, columns: Columns) -> None:
-        totals = columns.totals(0, len(columns), self.end_ns, None)
+    def _merge_old(self, size: int) -> None:
+        """Merge the oldest blocks of a size, where there are too many of them."""
+        sizes = [self.size(block) for block in range(len(self))]
+        if sizes.count(size) >= YOUNG + MERGED:
+            self._merge(sizes.index(size))
+
+    def _put(self, columns: Columns, place: int) -> None:
+        """Insert a block of rows, which follow those of the block before its place."""
+        before_ns = self.begin_of(place)
+        totals = columns.totals(0, len(columns), before_ns, None)
         lowest = min(map(first_lost_from, columns.last, columns.steps))
         wait, stall = totals.pop(DATA_WAIT), totals.pop(STALLED)
         training = totals.pop(TRAINING)
         del totals[UNSAVED_TRAINING]
-        self._sums.extend((wait, stall, training, lowest, max(columns.last), len(columns.phases)))
-        for component, amount in totals.items():
+        sums = (wait, stall, training, lowest, max(columns.last), len(columns.phases))
+        self._sums[place * self._SUMS : place * self._SUMS] = array("q", sums)
+        for component in self._phase_ns.keys() | totals.keys():
             column = self._phase_ns.setdefault(component, array("q"))
-            column.extend([0] * (len(self._numbers) - len(column)))
-            column.append(amount)
-        self._numbers.append(self._parcels.put(columns.packed(self.end_ns)))
-        self._through.append(self.rows + len(columns))
-        self.ends.append(columns.ends[-1])
+            if component in totals or place < len(column):
+                column.extend([0] * (place - len(column)))
+                column.insert(place, totals.get(component, 0))
+        self._numbers.insert(place, self._parcels.put(columns.packed(before_ns)))
+        self._through.insert(place, self.first_row(place) + len(columns))
+        self.ends.insert(place, columns.ends[-1])
 
-    def _merge(self) -> None:
-        """Make one of the last blocks."""
-        first = len(self) - MERGED
+    def _merge(self, first: int) -> None:
+        """Make one block of some that follow each other."""
+        after = first + MERGED
         columns = Columns()
-        for block in range(first, len(self)):
+        for block in range(first, after):
             columns.extend(Columns.unpacked(self._parcels.get(self._numbers[block]), self.begin_of(block)))
-        merged = self._numbers[first:]
-        for column in (self.ends, self._through, self._numbers):
-            del column[first:]
-        del self._sums[first * self._SUMS :]
-        for amounts in self._phase_ns.values():
-            del amounts[first:]
-        self._put(columns)
+        merged = self._numbers[first:after]
+        for column in (self.ends, self._through, self._numbers, *self._phase_ns.values()):
+            del column[first:after]
+        del self._sums[first * self._SUMS : after * self._SUMS]
+        self._put(columns, first)
         for number in () if self._is_shared else merged:
             self._parcels.drop(number)
 
