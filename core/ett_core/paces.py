@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ett_core.archive import IN_MEMORY, Archive, Parcels
 from ett_core.events import StepSeconds
@@ -19,11 +19,11 @@ LARGEST_AMOUNT_S = 1e9
 
 WindowKey: TypeAlias = tuple[int, int]
 """Attempt, and Unix time in half windows; the window is that half and the one before it."""
-Half: TypeAlias = dict[int, list[Any]]
-"""Of each rank the fields of its `Pace` in half a window, being added to."""
+Half: TypeAlias = dict[int, "array[float]"]
+"""Of each rank the fields of its `Pace` in half a window, being added to; no number of steps is too large."""
 
 _CELL = Struct("<idddd")
-"""A rank and its pace; no number of steps is too large for it."""
+"""A rank and its pace."""
 
 
 class Pace(NamedTuple):
@@ -51,9 +51,9 @@ class Halves:
 
     >>> halves = Halves()
     >>> for half in range(4):
-    ...     halves.opened((0, half))[7] = [10, 5.0, 0.6, 0.0]
+    ...     halves.opened((0, half))[7] = array("d", (10, 5.0, 0.6, 0.0))
     >>> list(halves), halves.paces((0, 1)), halves.paces((0, 9))
-    ([(0, 0), (0, 1), (0, 2), (0, 3)], {7: [10, 5.0, 0.6, 0.0]}, {})
+    ([(0, 0), (0, 1), (0, 2), (0, 3)], {7: array('d', [10.0, 5.0, 0.6, 0.0])}, {})
     """
 
     __slots__ = ("_attempts", "_halves", "_numbers", "_open", "_parcels")
@@ -92,7 +92,7 @@ class Halves:
             self.put(first, self._open.pop(first))
         return half
 
-    def put(self, key: WindowKey, half: Mapping[int, Sequence[Any]]) -> None:
+    def put(self, key: WindowKey, half: Mapping[int, Sequence[float]]) -> None:
         """Pack a half window that is not held."""
         self._attempts.append(key[0])
         self._halves.append(key[1])
@@ -114,19 +114,24 @@ class Halves:
         return None
 
 
-def _packed(half: Mapping[int, Sequence[Any]]) -> bytes:
+def pace(fields: Sequence[float]) -> Pace:
+    """The pace whose fields were added up."""
+    return Pace(int(fields[0]), *fields[1:])
+
+
+def _packed(half: Mapping[int, Sequence[float]]) -> bytes:
     """A half window, 36 bytes a rank."""
     return b"".join(_CELL.pack(rank, *pace) for rank, pace in half.items())
 
 
 def _unpacked(packed: bytes) -> Half:
-    return {rank: [int(steps), *rest] for rank, steps, *rest in _CELL.iter_unpack(packed)}
+    return {rank: array("d", fields) for rank, *fields in _CELL.iter_unpack(packed)}
 
 
-def together(one: Sequence[Any], other: Sequence[Any]) -> Pace:
+def together(one: Sequence[float], other: Sequence[float]) -> Pace:
     """The pace of two stretches, by the fields of each."""
     longest = one[2] if one[2] > other[2] else other[2]  # noqa: FURB136 - half the time of `max`
-    return Pace(one[0] + other[0], one[1] + other[1], longest, one[3] + other[3])
+    return Pace(int(one[0] + other[0]), one[1] + other[1], longest, one[3] + other[3])
 
 
 def pace_of(times: StepSeconds, wait_s: float) -> tuple[int, float, float, float]:

@@ -23,7 +23,7 @@ import msgspec
 
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 from ett_core.events import Progress
-from ett_core.paces import Half, Halves, Pace, WindowKey, pace_of, together
+from ett_core.paces import Half, Halves, Pace, WindowKey, pace, pace_of, together
 from ett_core.slowness import Slowness, StragglerRules, Verdict, verdict_on
 
 CELLS_KEPT = 144
@@ -126,7 +126,7 @@ class RankPaces:
         steps, step_s, max_s, wait_s = pace_of(times, event.data_wait_s)
         if known is None:
             self._cells += 1
-            paces[rank] = [steps, step_s, max_s, wait_s]
+            paces[rank] = array("d", (steps, step_s, max_s, wait_s))
             if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
                 self._settle()
             return
@@ -182,7 +182,7 @@ class RankPaces:
             for key, each in self._slow.items()
         ]
         halves = [
-            (key, {rank: Pace(*pace) for rank, pace in self._halves.paces(key).items()})
+            (key, {rank: pace(fields) for rank, fields in self._halves.paces(key).items()})
             for key in self._halves
         ]
         return RankPacesState(halves, slow, list(self._spreads()), self._settled_through)
@@ -218,10 +218,10 @@ class RankPaces:
         """The paces of a window: its two halves together."""
         attempt, half = key
         before, now = self._halves.paces((attempt, half - 1)), self._halves.paces(key)
-        paces = {rank: Pace(*pace) for rank, pace in before.items() if rank not in now}
-        for rank, pace in now.items():
+        paces = {rank: pace(fields) for rank, fields in before.items() if rank not in now}
+        for rank, fields in now.items():
             known = before.get(rank)
-            paces[rank] = Pace(*pace) if known is None else together(known, pace)
+            paces[rank] = pace(fields) if known is None else together(known, fields)
         return paces
 
     def _open_verdicts(self) -> Iterator[tuple[WindowKey, Verdict]]:

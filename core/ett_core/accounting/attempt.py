@@ -200,7 +200,7 @@ class Attempt:
         self.loop: Loop | None = None
         self.resumed: tuple[int, int] | None = None
         """The lowest rank that said which step it continues from, and the step."""
-        self.durable = Durables()
+        self.durable = Durables(archive=archive)
         self.reached_step: int | None = None
         self.checkpoint_spoken_ns: int | None = None
         self.succeeded_ns: int | None = None
@@ -603,7 +603,7 @@ class Attempt:
 
     def _take_rest(self, rest: AttemptRest, blocks: Bytes | None) -> None:
         self._held_back = list(rest.held_back)
-        self.resumed, self.durable = rest.resumed, Durables(rest.durable)
+        self.resumed, self.durable = rest.resumed, Durables(rest.durable, self._archive)
         loop = rest.loop
         self.loop = None if loop is None else Loop.of_state(self._settings, loop, blocks, self._archive)
         self.ranks = Ranks(rest.ranks)
