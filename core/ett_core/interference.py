@@ -32,7 +32,7 @@ from ett_core.shelf import Shelf
 
 REPORTS_KEPT = 128
 """Reports kept of one job; older saves keep their figures, computed before their reports went."""
-REPORTS_AT_HAND = 12
+REPORTS_AT_HAND = 20
 """Of these the latest; the others lie packed."""
 SAVES_KEPT = 100
 NEAR_REPORTS = 20

@@ -74,6 +74,12 @@ class Halves:
         """Their keys, in no order."""
         return iter([*zip(self._attempts, self._halves, strict=True), *self._open])
 
+    def everything(self) -> dict[WindowKey, Half]:
+        """All of them, by key."""
+        keys = zip(self._attempts, self._halves, strict=True)
+        packed = (_unpacked(self._parcels.get(number)) for number in self._numbers)
+        return dict(zip(keys, packed, strict=True)) | self._open
+
     def paces(self, key: WindowKey) -> Half:
         """The paces of a half window; empty where nobody reported."""
         known = self._open.get(key)

@@ -36,6 +36,7 @@ SPREADS_KEPT = 240
 """Settled windows whose spread counts for that of the attempt: the latest two hours."""
 SHOWN = 50
 USUAL_RULES = StragglerRules()
+NOTHING: Half = {}
 
 
 class Straggler(msgspec.Struct, frozen=True, gc=False):
@@ -147,7 +148,7 @@ class RankPaces:
     def stragglers(self) -> list[Straggler]:
         """The stragglers of all attempts, in order of time; at most `SHOWN`, the longest of them."""
         slow = {key: self._slow_windows(key) for key in self._slow}
-        for (attempt, window), verdict in self._open_verdicts():
+        for (attempt, window), verdict in self._open_verdicts(self._halves.everything()):
             for rank, slowness in verdict.slow.items():
                 slow.setdefault((attempt, rank), []).append((window, slowness))
         found = list(episodes(slow, self.latest_window, self.rules))
@@ -170,7 +171,7 @@ class RankPaces:
         spreads = list(self._spreads()) if self._settled_through[0] == latest else []
         spreads += [
             verdict.spread
-            for (attempt, _), verdict in self._open_verdicts()
+            for (attempt, _), verdict in self._open_verdicts(self._halves.everything())
             if attempt == latest and verdict.spread is not None
         ]
         return median(spreads[-SPREADS_KEPT:]) if spreads else None
@@ -182,8 +183,8 @@ class RankPaces:
             for key, each in self._slow.items()
         ]
         halves = [
-            (key, {rank: pace(fields) for rank, fields in self._halves.paces(key).items()})
-            for key in self._halves
+            (key, {rank: pace(fields) for rank, fields in half.items()})
+            for key, half in self._halves.everything().items()
         ]
         return RankPacesState(halves, slow, list(self._spreads()), self._settled_through)
 
@@ -205,8 +206,9 @@ class RankPaces:
 
     def latest_paces(self, attempt: int) -> dict[int, Pace]:
         """The paces of the ranks in the latest window of an attempt; empty where nobody reported."""
-        halves = [key for key in self._halves if key[0] == attempt]
-        return self._window(max(halves)) if halves else {}
+        halves = self._halves.everything()
+        latest = max((key for key in halves if key[0] == attempt), default=None)
+        return {} if latest is None else self._window(latest, halves)
 
     def _slow_windows(self, key: tuple[int, int]) -> list[tuple[int, Slowness]]:
         return [
@@ -214,36 +216,39 @@ class RankPaces:
             for window, ratio, waited in zip(*self._slow[key], strict=True)
         ]
 
-    def _window(self, key: WindowKey) -> dict[int, Pace]:
+    def _window(self, key: WindowKey, halves: Mapping[WindowKey, Half]) -> dict[int, Pace]:
         """The paces of a window: its two halves together."""
         attempt, half = key
-        before, now = self._halves.paces((attempt, half - 1)), self._halves.paces(key)
+        before, now = halves.get((attempt, half - 1), NOTHING), halves.get(key, NOTHING)
         paces = {rank: pace(fields) for rank, fields in before.items() if rank not in now}
         for rank, fields in now.items():
             known = before.get(rank)
             paces[rank] = pace(fields) if known is None else together(known, fields)
         return paces
 
-    def _open_verdicts(self) -> Iterator[tuple[WindowKey, Verdict]]:
+    def _open_verdicts(self, halves: Mapping[WindowKey, Half]) -> Iterator[tuple[WindowKey, Verdict]]:
         """What the windows that are not settled tell, in their order."""
-        keys = {(attempt, half + later) for attempt, half in self._halves for later in (0, 1)}
+        keys = {(attempt, half + later) for attempt, half in halves for later in (0, 1)}
         settled = self._settled_through
-        return ((key, verdict_on(self._window(key), self.rules)) for key in sorted(keys) if key > settled)
+        return (
+            (key, verdict_on(self._window(key, halves), self.rules)) for key in sorted(keys) if key > settled
+        )
 
     def _settle(self) -> None:
         """Settle the older half of the windows; amounts stay while an open window needs them."""
         self._latest_attempt = -1
-        keys = sorted(self._halves)
+        halves = self._halves.everything()
+        keys = sorted(halves)
         through = keys[min(len(keys) // 2, len(keys) - HALVES_KEPT) - 1]
         spreads = self._spreads()
-        for key, verdict in self._open_verdicts():
+        for key, verdict in self._open_verdicts(halves):
             if key > through:
                 break
             spreads = self._keep(key, verdict, spreads)
         self._pack_spreads(spreads)
         for key in keys:
             if key < through:
-                self._cells -= len(self._halves.paces(key))
+                self._cells -= len(halves[key])
                 self._halves.drop(key)
         self._settled_through = through
         while self._slow_count > VERDICTS_KEPT:

@@ -22,11 +22,11 @@ from ett_core.accounting.rows import Piece, Row, fill
 from ett_core.archive import Archive, Bytes, Parcel, Parcels, Parts
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
-BLOCK = 32
+BLOCK = 64
 """Reports in a closed block, at first."""
-MERGED = 8
+MERGED = 4
 """As many blocks of one size that follow each other become one, and as many of those again."""
-YOUNG = 64
+YOUNG = 48
 """Blocks that were made of short ones and stay as they are: windows that begin among them are cut fast."""
 COMPRESSION_LEVEL = 2
 WORD = 8
@@ -148,12 +148,13 @@ class Columns:
         )
 
     def packed(self, before_ns: int) -> bytes:
-        """The rows and pieces as bytes; the first row begins at `before_ns`."""
+        """The rows and pieces as bytes; the first row begins at `before_ns`. Few are not worth squeezing."""
         lengths = array("q", map(sub, self.ends, [before_ns, *self.ends[:-1]]))
         owned = array("q", map(sub, lengths, self.lefts))
         new = array("q", map(sub, self.last, [0, *self.last[:-1]]))
         words = b"".join(c.tobytes() for c in (lengths, owned, self.waits, self.stalls, new, self.steps))
-        return zlib.compress(_encoder.encode((_shuffled(words), self.phases)), COMPRESSION_LEVEL)
+        level = COMPRESSION_LEVEL if len(self) > BLOCK else 0
+        return zlib.compress(_encoder.encode((_shuffled(words), self.phases)), level)
 
     @classmethod
     def unpacked(cls, data: bytes, before_ns: int) -> Columns:

@@ -147,7 +147,7 @@ class Lane:
         place = self._dropped + held.put(at_ns, event, rank, writer, seq)
         if place < self._consumed:
             self._rewind(place)
-        if len(held) >= self._trim_at:
+        if place + 1 - self._dropped >= self._trim_at:
             self.settle()
             self._trim()
 
