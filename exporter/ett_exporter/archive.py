@@ -26,7 +26,8 @@ class FileArchive:
         with tempfile.TemporaryFile(prefix="ettwatch-") as file:
             self._file = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._file)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Held again where the collector lets go of parcels while their place is given to others."""
         self._end = 0
         self._free: dict[int, list[int]] = {}
         self._is_full = False

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plausible import plausible
 
 from ett_core import events as ev
-from ett_core.accounting import JobFold, Settings, columns, job, lane, loop
+from ett_core.accounting import JobFold, Settings, blocks, columns, job, lane, loop
 from ett_core.accounting.columns import Columns
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
@@ -49,8 +49,8 @@ def constants(block, mark_every, trim_at, rest_every):
     with pytest.MonkeyPatch.context() as patch:
         for module in (columns, loop):
             patch.setattr(module, "BLOCK", block)
-        patch.setattr(columns, "MERGED", 2)
-        patch.setattr(columns, "YOUNG", 2)
+        patch.setattr(blocks, "MERGED", 2)
+        patch.setattr(blocks, "YOUNG", 2)
         patch.setattr(lane, "MARK_EVERY", mark_every)
         patch.setattr(lane, "TRIM_AT", trim_at)
         patch.setattr(job, "REST_EVERY", rest_every)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plausible import plausible
 
-from ett_core.accounting import JobFold, Settings, columns, lane, loop
+from ett_core.accounting import JobFold, Settings, blocks, columns, lane, loop
 from ett_core.accounting.snapshot import MAGIC, dump, load, wrapped
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
@@ -27,8 +27,8 @@ def marks_lie_close(monkeypatch):
     monkeypatch.setattr(lane, "TRIM_AT", 6)
     for module in (columns, loop):
         monkeypatch.setattr(module, "BLOCK", 2)
-    monkeypatch.setattr(columns, "MERGED", 2)
-    monkeypatch.setattr(columns, "YOUNG", 1)
+    monkeypatch.setattr(blocks, "MERGED", 2)
+    monkeypatch.setattr(blocks, "YOUNG", 1)
 
 
 def answers(fold, end):

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import msgspec
 
 from ett_core.accounting.account import nanoseconds
-from ett_core.accounting.attempt import Attempt, AttemptMark, AttemptState
+from ett_core.accounting.attempt import Attempt
+from ett_core.accounting.attempt_state import AttemptMark, AttemptState
 from ett_core.accounting.held import HeldEvents, Key, packed
 from ett_core.accounting.settings import Settings
 from ett_core.archive import Archive

@@ -14,7 +14,8 @@ from copy import copy
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS
-from ett_core.accounting.columns import BLOCK, Blocks, BlocksState, Columns
+from ett_core.accounting.blocks import Blocks, BlocksState
+from ett_core.accounting.columns import BLOCK, Columns
 from ett_core.accounting.phases import Phase
 from ett_core.accounting.rows import Piece, Row, as_wait_ns, claim, pieces_between
 from ett_core.accounting.settings import Settings
