@@ -75,7 +75,9 @@ def judge(sightings: Sequence[Sighting]) -> Diagnosis:
         or earliest([s for s in seen if _is_unnamed(s)])
     )
     if chosen is not None:
-        return _diagnosis(refined(chosen, seen), seen)
+        better = refined(chosen, seen)
+        is_renamed = better.text == chosen.text
+        return _diagnosis(better, [better if is_renamed and each is chosen else each for each in seen])
     return _nothing_ended(seen)
 
 

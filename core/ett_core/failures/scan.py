@@ -120,15 +120,17 @@ def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 -
 
 
 def _without_survived(data: bytes, starts: Sequence[int], seen: list[Sighting]) -> list[Sighting]:
-    """Tracebacks that ended nothing, as the warnings that they are."""
+    """Exceptions that ended nothing, as the warnings that they are; that they were traced says no more."""
     ends = [place for place, sighting in enumerate(seen) if sighting.role not in (WARNING, CONTEXT)]
     endings = [Ending(starts[place], seen[place].role == ROOT and not seen[place].weak) for place in ends]
-    for place, is_harmless in zip(ends, survived(data, endings), strict=True):
-        if is_harmless:
-            seen[place] = msgspec.structs.replace(
-                seen[place], failure_class=NOT_A_FAILURE, role=WARNING, generic=False
-            )
-    return seen
+    harmless = {place for place, is_it in zip(ends, survived(data, endings), strict=True) if is_it}
+    return [
+        msgspec.structs.replace(one, failure_class=NOT_A_FAILURE, role=WARNING, generic=False)
+        if place in harmless
+        else one
+        for place, one in enumerate(seen)
+        if place not in harmless or one.failure_class != UNKNOWN
+    ]
 
 
 def _unnamed_end(data: bytes, where: Where, seen: Sequence[Sighting]) -> Iterator[Sighting]:

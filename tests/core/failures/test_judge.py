@@ -145,3 +145,12 @@ def test_moments_without_a_date_take_the_day_they_are_given():
 def test_a_log_that_crosses_midnight_goes_on():
     first, second = seen("2026-11-29 23:59:59 KeyError: 'x'\n00:00:05 KeyError: 'y'")
     assert second.time - first.time == pytest.approx(6.0)
+
+
+def test_a_full_device_below_a_semaphore_is_shared_memory_and_the_root():
+    """The frame that tells it stands beside the evidence; a path of a file in the message says otherwise."""
+    log = "    sl = self._semlock = _multiprocessing.SemLock(\nOSError: [Errno 28] No space left on device"
+    found = judge(scan(log.encode()))
+    assert (found.failure_class, found.role) == ("shm_exhausted", "root")
+    assert [(each.line, each.role) for each in found.evidence] == [(1, "context"), (2, "root")]
+    assert judge(scan(f"{log}: '/ckpt/1'".encode())).failure_class == "storage_full"
