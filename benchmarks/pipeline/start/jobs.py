@@ -96,6 +96,11 @@ def cache_load_s(found: JobAccount) -> float:
     return sum(found.components.get(f"{when}.cache_load", 0.0) for when in ("start", "recover"))
 
 
+def plan_s(found: JobAccount) -> float:
+    """Seconds that the start waited for the sharding plan."""
+    return sum(found.components.get(f"{when}.sharding_plan", 0.0) for when in ("start", "recover"))
+
+
 def tts_s(found: JobAccount) -> float:
     """Seconds from the first process of the job, its launcher, to its loop."""
     assert found.tts_s is not None  # noqa: S101 - `account` has looked

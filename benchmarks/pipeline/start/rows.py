@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jobs import Start, compile_s, tts_s
+from jobs import Start, compile_s, plan_s, tts_s
 
 from ett_core.accounting import JobAccount
 
@@ -45,6 +45,12 @@ ROWS: dict[str, Row] = {
         plain(),
         Start(parts="bundle", primed=True),
         compile_s,
+    ),
+    "plan-kept": Row(
+        "seconds of the sharding plan, `stored_plan` with the store of an earlier start",
+        plain(),
+        Start(parts="stored_plan", primed=True),
+        plan_s,
     ),
 }
 """Every row by name."""
