@@ -127,14 +127,16 @@ rows = st.lists(
 )
 
 
-@given(rows, st.integers(0, 2 * 10**18))
-def test_packed_columns_come_back(rows, begin):
-    """Columns that are packed and unpacked hold the same rows."""
+@given(rows, st.integers(0, 2 * 10**18), st.sampled_from([0, 64]))
+def test_packed_columns_come_back(rows, begin, block):
+    """Columns that are packed and unpacked hold the same rows, squeezed or not."""
     held, at = Columns(), begin
     for length, *rest in rows:
         at += length
         held.append(at, *rest)
-    again = Columns.unpacked(held.packed(begin), begin)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "BLOCK", block)
+        again = Columns.unpacked(held.packed(begin), begin)
     assert all(getattr(again, name) == getattr(held, name) for name in columns.COLUMNS)
     assert again.in_order == held.in_order
 

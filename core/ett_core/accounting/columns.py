@@ -17,6 +17,8 @@ from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 BLOCK = 64
 """Reports in a closed block, at first."""
 COMPRESSION_LEVEL = 2
+PLAIN = b"p"
+"""Before rows that are not squeezed; no squeezed ones begin so."""
 WORD = 8
 COLUMNS = ("ends", "lefts", "waits", "stalls", "last", "steps")
 
@@ -137,31 +139,38 @@ class Columns:
 
     def packed(self, before_ns: int) -> bytes:
         """The rows and pieces as bytes; the first row begins at `before_ns`. Few are not worth squeezing."""
+        if len(self) <= BLOCK:
+            words = b"".join(getattr(self, name).tobytes() for name in COLUMNS)
+            return PLAIN + _encoder.encode((words, self.phases))
         lengths = array("q", map(sub, self.ends, [before_ns, *self.ends[:-1]]))
         owned = array("q", map(sub, lengths, self.lefts))
         new = array("q", map(sub, self.last, [0, *self.last[:-1]]))
         words = b"".join(c.tobytes() for c in (lengths, owned, self.waits, self.stalls, new, self.steps))
-        level = COMPRESSION_LEVEL if len(self) > BLOCK else 0
-        return zlib.compress(_encoder.encode((_shuffled(words), self.phases)), level)
+        return zlib.compress(_encoder.encode((_shuffled(words), self.phases)), COMPRESSION_LEVEL)
+
+    @classmethod
+    def _of_words(cls, words: bytes) -> Columns:
+        """Columns of equal length, one after the other."""
+        found, length = cls(), len(words) // len(COLUMNS)
+        for place, name in enumerate(COLUMNS):
+            getattr(found, name).frombytes(words[place * length : (place + 1) * length])
+        return found
 
     @classmethod
     def unpacked(cls, data: bytes, before_ns: int) -> Columns:
         """The columns that gave `data`."""
-        shuffled, phases = _decoder.decode(zlib.decompress(data))
-        words = array("q")
-        words.frombytes(_in_order(shuffled))
-        rows = len(words) // len(COLUMNS)
-        found = cls()
-        if not rows:
-            return found
-        lengths, owned, waits, stalls, new, steps = (
-            words[place : place + rows] for place in range(0, len(words), rows)
-        )
-        found.ends = array("q", accumulate(lengths, initial=before_ns))[1:]
-        found.lefts = array("q", map(sub, lengths, owned))
-        found.waits, found.stalls, found.steps = waits, stalls, steps
-        found.last = array("q", accumulate(new))
-        found.in_order = all(map(ge, new[1:], steps[1:]))
+        if data.startswith(PLAIN):
+            words, phases = _decoder.decode(data[len(PLAIN) :])
+            found = cls._of_words(words)
+            found.in_order = all(map(ge, map(sub, found.last[1:], found.steps[1:]), found.last))
+        else:
+            shuffled, phases = _decoder.decode(zlib.decompress(data))
+            found = cls._of_words(_in_order(shuffled))
+            owned, new = found.lefts, found.last
+            found.lefts = array("q", map(sub, found.ends, owned))
+            found.ends = array("q", accumulate(found.ends, initial=before_ns))[1:]
+            found.last = array("q", accumulate(new))
+            found.in_order = all(map(ge, new[1:], found.steps[1:]))
         for piece in phases:
             assert piece.component is not None  # noqa: S101 - only those are kept
             found.keep(piece._replace(component=sys.intern(piece.component)))
