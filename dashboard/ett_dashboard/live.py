@@ -29,6 +29,8 @@ from ett_dashboard.rows import JobDetail
 from ett_dashboard.settings import Settings, of_app
 
 T = TypeVar("T")
+METRICS_KEPT_S = 5.0
+"""Metrics are scraped more seldom than this: asking for them more often would tell nothing new."""
 
 
 class Reading(msgspec.Struct, Generic[T], frozen=True):
@@ -149,9 +151,12 @@ class SharedReads:
 
 @cache
 def shared_reads() -> SharedReads:
-    """The readings of what the environment names; half a refresh old at most."""
+    """The readings of what the environment names; half a refresh old at most, or as metrics are kept."""
     settings = of_app()
-    return SharedReads(api_of(settings), keep_s=settings.refresh_s / 2, patience_s=PATIENCE_S)
+    kept_s = settings.refresh_s / 2
+    if not settings.source.is_whole:
+        kept_s = max(kept_s, METRICS_KEPT_S)
+    return SharedReads(api_of(settings), keep_s=kept_s, patience_s=PATIENCE_S)
 
 
 def api_of(settings: Settings) -> Api:
