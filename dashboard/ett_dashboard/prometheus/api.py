@@ -69,8 +69,7 @@ class PrometheusApi:
             UnknownJobError: no series is of such a job.
             ExporterError: no usable answer.
         """
-        chosen = equals("job_id", job_id)
-        query = self._series.of_names((*jobs.NAMES, jobs.COMPILE), chosen)
+        query = self._series.of_jobs([job_id])
         samples = self._engine.instant(query)
         if not samples:
             last_seen = self._last_seen(job_id)
@@ -117,7 +116,7 @@ class PrometheusApi:
     def _rows(self, ids: Sequence[str], as_of: float) -> Iterator[tuple[Job, jobs.Figures]]:
         for begin in range(0, len(ids), AT_ONCE):
             part = ids[begin : begin + AT_ONCE]
-            samples = self._engine.instant(self._series.of_names(jobs.NAMES, among("job_id", part)))
+            samples = self._engine.instant(self._series.of_jobs(part))
             known = jobs.figures_of_jobs(samples)
             for job_id in part:
                 row = jobs.job(job_id, known[job_id], as_of) if job_id in known else None
@@ -210,25 +209,19 @@ class PrometheusApi:
         found = self._engine.instant(caches.compiled_most(self._series, asked, MOST_COMPILERS))
         as_of = self._moment(found)
         ids = [one.labels["job_id"] for one in sorted(found, key=lambda one: -one.value)]
-        rows = [job for job, _ in self._rows(ids, as_of)]
-        chosen = among("job_id", ids)
-        by_job = self._engine.instant(f"sum by (job_id, stage) ({self._series.of(jobs.COMPILE, chosen)})")
+        rows = list(self._rows(ids, as_of))
         recorded = caches.recorded(self._series, asked)
         asked_for = self._engine.instant(recorded[0]) if recorded else []
         if recorded and asked_for:
-            stages, saved = self._engine.instant(recorded[1]), self._engine.instant(recorded[2])
-        else:
-            saved_by = self._series.of("ett_job_compile_cache_saved_seconds_total", chosen)
-            stages, saved = by_job, self._engine.instant(f"sum ({saved_by})")
-        return CacheTotals(
-            as_of=as_of,
-            is_recorded=bool(asked_for),
-            caches=jobs.requests(asked_for) if asked_for else caches.together(rows),
-            compile=by_label(stages, "stage"),
-            saved_s=sum(sample.value for sample in saved),
-            jobs=rows,
-            compile_of_jobs=by_label(by_job, "job_id"),
-        )
+            saved = self._engine.instant(recorded[2])
+            return caches.of_all(
+                rows,
+                as_of,
+                requests=jobs.requests(asked_for),
+                stages=by_label(self._engine.instant(recorded[1]), "stage"),
+                saved_s=sum(sample.value for sample in saved),
+            )
+        return caches.of_some(rows, as_of)
 
     def _last_seen(self, job_id: str) -> float | None:
         """When the latest series of a job that is there no more had its last sample."""

@@ -17,30 +17,10 @@ from ett_core.metrics import FAMILIES
 from ett_dashboard.prometheus.answers import Sample
 from ett_dashboard.rows import CacheRow, Job, JobDetail
 
-SUMMARIES = ("ett_job_time_to_recover_seconds", "ett_job_checkpoint_blocking_seconds")
 WALL = "ett_job_wall_seconds"
 REQUESTS = "ett_job_compile_cache_requests_total"
-NAMES: tuple[str, ...] = (
-    "ett_job_info",
-    "ett_job_state",
-    "ett_job_component_seconds",
-    WALL,
-    "ett_job_time_to_start_seconds",
-    "ett_job_failures_total",
-    "ett_job_unsaved_exposure_seconds",
-    "ett_job_last_progress_timestamp_seconds",
-    "ett_job_step",
-    "ett_job_attempt",
-    "ett_job_accelerators",
-    "ett_job_samples_total",
-    "ett_job_checkpoint_last_durable_timestamp_seconds",
-    "ett_job_checkpoint_interval_seconds",
-    REQUESTS,
-    *(f"{name}_{part}" for name in SUMMARIES for part in ("sum", "count")),
-)
-"""The series that a row is made of."""
 COMPILE = "ett_job_compile_seconds_total"
-"""A series that a job in full has beside them."""
+SAVED = "ett_job_compile_cache_saved_seconds_total"
 OWN_LABELS = frozenset({"__name__", *(label for family in FAMILIES.values() for label in family.labels)})
 RESULTS: Mapping[str, str] = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
 
