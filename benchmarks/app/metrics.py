@@ -133,9 +133,7 @@ def main() -> None:
             network = Counted()
             with closing(Engine(PrometheusSettings(url=url), network)) as engine:
                 print(f"{count:,} jobs, {series} series each\n")
-                print(
-                    "| question | requests | kB | server, processor ms | app, processor ms | ms, median (range) |"
-                )
+                print("| question | requests | kB | server, CPU ms | app, CPU ms | ms, median (range) |")
                 print("|---|---|---|---|---|---|")
                 for what, ask in questions(PrometheusApi(engine)).items():
                     print(measured(what, ask, network, server.pid), flush=True)

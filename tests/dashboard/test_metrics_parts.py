@@ -188,7 +188,7 @@ class Server:
 
     def __call__(self, request):
         self.asked.append(request)
-        status, body = self.answer
+        status, body = self.answer(self.queries[-1]) if callable(self.answer) else self.answer
         return (
             httpx.Response(status, json=body) if isinstance(body, dict) else httpx.Response(status, text=body)
         )
@@ -200,6 +200,12 @@ class Server:
     def api(self, **settings) -> PrometheusApi:
         settings = PrometheusSettings(url="http://prom:9090/prometheus/", **settings)
         return PrometheusApi(Engine(settings, httpx.MockTransport(self)), settings.matchers)
+
+
+def vector(*rows):
+    """The answer of a server: labels and value of each series."""
+    result = [{"metric": labels, "value": [1000.0, str(value)]} for labels, value in rows]
+    return 200, {"status": "success", "data": {"resultType": "vector", "result": result}}
 
 
 QUESTIONS = (
@@ -226,6 +232,37 @@ def test_an_empty_server_is_no_error_and_every_query_bears_the_matchers(question
     for query in server.queries:
         found = selectors(promql_parser.parse(query))
         assert all(any(m.name == "env" for m in one.matchers.matchers) for one in found)
+
+
+def test_caches_of_all_jobs_are_those_that_rules_record():
+    """With recorded series totals are of all jobs; of a team, which they do not tell, of those listed."""
+    of_job = [(dict(one.labels), one.value) for one in told("j")]
+    of_job.append(
+        ({"__name__": jobs.COMPILE, "job_id": "j", "instance": "e1", "job": "x", "stage": "b"}, 4.0)
+    )
+
+    def answer(query):
+        if caches.REQUESTS in query:
+            return vector(({"cache": "pgo", "result": "hit"}, 8), ({"cache": "pgo", "result": "miss"}, 2))
+        if caches.SECONDS in query:
+            return vector(({"stage": "inductor"}, 50))
+        if caches.SAVED_BY_RULE in query:
+            return vector(({}, 7))
+        return vector(({"job_id": "j"}, 4.0)) if query.startswith("topk") else vector(*of_job)
+
+    found = Server(answer).api().ask(questions.caches({"model": "m"}))
+    assert (found.is_recorded, found.caches, found.compile) == (
+        True,
+        {"pgo": CacheRow(8, 2)},
+        {"inductor": 50.0},
+    )
+    assert (found.saved_s, found.compile_of_jobs) == (7.0, {"j": 4.0})
+    found = Server(answer).api().ask(questions.caches({"team": "ads"}))
+    assert (found.is_recorded, found.caches, found.compile) == (
+        False,
+        {"fx_graph": CacheRow(7, 3)},
+        {"b": 4.0},
+    )
 
 
 def test_no_answer_has_more_jobs_than_the_limit():
