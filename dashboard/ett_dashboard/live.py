@@ -49,7 +49,7 @@ class Reading(msgspec.Struct, Generic[T], frozen=True):
 
 
 READERS = 8
-PATIENCE_S = 0.25
+PATIENCE_S = 0.1
 STILL_GOOD = 3.0
 """A reading of up to so many times the age at which it is read again is shown while that takes its time."""
 
