@@ -29,7 +29,8 @@ MARK_COLOUR = "#7a1140"
 MARK = {"symbol": "x", "size": 12, "color": "#ffffff", "line": {"width": 2, "color": MARK_COLOUR}}
 SMALL_MARK = {"symbol": "circle", "size": 4, "color": MARK_COLOUR, "line": {"width": 0}}
 """Where there are many lanes, a mark must leave what it marks to be seen."""
-FINE_COLUMNS = 400
+FINE_COLUMNS, AROUND_COLUMNS = 400, 150
+"""In so many parts what is seen of a job is drawn, and all of a job beside that."""
 KEPT_AT_MOST_S = 30.0
 FINE_STRETCHES = 2000
 SAME_MOMENT_S = 1e-3
@@ -98,7 +99,7 @@ def drawn(whole: Sequence[StretchRow], part: Sequence[StretchRow], seen: Seen | 
     before = [stretch for stretch in whole if stretch.end <= begin + SAME_MOMENT_S]
     after = [stretch for stretch in whole if stretch.start >= end - SAME_MOMENT_S]
     span_s = whole[-1].end - whole[0].start
-    around = [bar for side in (before, after) for bar in bars(side, finest=finest, span_s=span_s)]
+    around = [bar for side in (before, after) for bar in bars(side, AROUND_COLUMNS, finest, span_s)]
     return around + bars(part, FINE_COLUMNS, finest, seen.end - seen.begin)
 
 
