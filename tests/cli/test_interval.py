@@ -27,12 +27,33 @@ def test_worked_figures_come_out_in_words(capsys):
         "That wastes 4,553.7 s (5.270 %) of 86,400 s:",
         "  blocked by 75.9 saves: 2,276.8 s",
         "  lost in 4 failures: 2,276.8 s",
+        "Refined (Daly): 1,118.5 s of training between two saves.",
+        "Expected ETTR: 94.86 %, the queue aside.",
     ]
 
 
 def test_the_mean_time_between_failures_does_instead_of_their_number(capsys):
     _, out, _ = interval(capsys, "--blocking-s 120 --mtbf-s 21600")
     assert out.startswith("Save every 2,276.8 s.")
+
+
+def test_the_number_of_nodes_does_instead_of_the_failures(capsys):
+    """Figures of Kokolis et al., and the hour at which many save."""
+    words = "--blocking-s 300 --nodes 256 --restart-s 300 --interval-s 3600"
+    _, out, _ = interval(capsys, words)
+    assert "Expected ETTR: 89.25 %, the queue aside." in out
+    assert "Expected ETTR now: 88.57 %." in out
+    _, out, _ = interval(capsys, words + " --json")
+    answer = json.loads(out)
+    assert round(answer["optimal_interval_s"] / 60, 1) == 93.0
+    assert round(answer["expected_ettr"], 4) == 0.8925
+    assert round(answer["current"]["expected_ettr"], 4) == 0.8857
+    assert round(answer["wasted_restart_s"], 1) == 499.2
+
+
+def test_the_refined_interval_is_that_of_the_literature(capsys):
+    _, out, _ = interval(capsys, "--blocking-s 300 --mtbf-s 86400 --json")
+    assert round(json.loads(out)["refined_interval_s"] / 60, 1) == 116.7
 
 
 def test_an_interval_in_use_is_compared_with_the_optimum(capsys):
@@ -69,6 +90,8 @@ def test_without_failures_words_say_that_there_is_no_optimum(capsys):
         ),
         ("--blocking-s 1 --failures 3", "--failures needs --train-s"),
         ("--blocking-s 1 --mtbf-s 0", "mean time between failures must be a finite number above zero, not 0"),
+        ("--blocking-s 1 --nodes 0", "number of nodes must be a finite number above zero, not 0"),
+        ("--blocking-s 1 --mtbf-s 9 --restart-s -1", "recovery time must be a finite number, zero or more"),
         ("--blocking-s 1 --mtbf-s 9 --interval-s 0", "interval must be a finite number above zero, not 0"),
     ],
 )

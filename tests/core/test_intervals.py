@@ -8,9 +8,12 @@ from ett_core.intervals import (
     Costs,
     cautions,
     costs_from_mtbf,
+    costs_from_nodes,
+    expected_ettr,
     failure_range,
     interval_range_s,
     optimal_interval_s,
+    refined_interval_s,
     wasted,
 )
 
@@ -126,3 +129,61 @@ def test_the_optimum_is_the_surer_the_more_failures_were_seen():
 
     assert spread(3) > spread(30) > spread(300) > 1
     assert interval_range_s(Costs(blocking_s=10, failures=0, train_s=1e6))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("job", "best_minutes", "ettr"),
+    [
+        ((256, 6.5, 300, 300), 93.0, 0.8925),
+        ((1024, 6.5, 300, 300), 46.5, 0.7850),
+        ((1500, 6.5, 10, 600), 7.02, 0.8875),
+        ((1500, 1.0, 300, 1200), 98.0, 0.8831),
+    ],
+)
+def test_figures_of_clusters(job, best_minutes, ettr):
+    nodes, rate, blocking_s, recovery_s = job
+    costs = costs_from_nodes(
+        blocking_s=blocking_s, nodes=nodes, failures_in_1000_node_days=rate, recovery_s=recovery_s
+    )
+    assert optimal_interval_s(costs) / 60 == pytest.approx(best_minutes, abs=0.05)
+    assert expected_ettr(costs) == pytest.approx(ettr, abs=0.00005)
+
+
+def test_another_interval_than_the_best_trains_less():
+    costs = costs_from_nodes(blocking_s=300, nodes=256, failures_in_1000_node_days=6.5, recovery_s=300)
+    assert round(expected_ettr(costs, 3600), 4) == 0.8857
+
+
+@pytest.mark.parametrize(
+    ("costs", "ettr"),
+    [
+        (Costs(blocking_s=5, failures=0, train_s=1000), 1.0),
+        (Costs(blocking_s=5, failures=100, train_s=1000, recovery_s=60), 0.0),
+    ],
+)
+def test_the_expected_share_stays_a_share(costs, ettr):
+    assert expected_ettr(costs) == ettr
+
+
+def test_the_refined_interval_is_the_published_one():
+    costs = costs_from_mtbf(blocking_s=300, mtbf_s=86_400)
+    assert round(refined_interval_s(costs) / 60, 1) == 116.7
+
+
+@given(mtbf_s=st.floats(60, 1e7), share=st.floats(1e-7, 1e-4))
+def test_where_blocking_is_small_the_refinement_changes_little(mtbf_s, share):
+    costs = costs_from_mtbf(blocking_s=share * mtbf_s, mtbf_s=mtbf_s)
+    between_starts_s = refined_interval_s(costs) + costs.blocking_s
+    assert between_starts_s == pytest.approx(optimal_interval_s(costs), rel=0.01)
+
+
+def test_the_refined_interval_is_at_most_the_time_between_failures():
+    assert refined_interval_s(costs_from_mtbf(blocking_s=300, mtbf_s=100)) == 100
+    assert refined_interval_s(Costs(blocking_s=5, failures=0, train_s=1000)) is None
+
+
+@pytest.mark.parametrize("figures", [(0, 6.5), (math.nan, 6.5), (8, 0), (8, -1)])
+def test_a_cluster_that_makes_no_sense_is_refused_by_name(figures):
+    nodes, rate = figures
+    with pytest.raises(ValueError, match=r"(nodes|node-days) must be a finite number above zero"):
+        costs_from_nodes(blocking_s=1, nodes=nodes, failures_in_1000_node_days=rate)
