@@ -21,6 +21,8 @@ pytestmark = pytest.mark.service("torch")
 full = pytest.mark.sweep
 LAST_SAVE = 4
 KILL_STALLED = ("--stall-after", "3", "--stall-action", "kill", "--grace", "3")
+PATIENT = ("--stall-after", "20", "--stall-action", "kill", "--grace", "3")
+"""For faults before which the job gets on slowly."""
 NO_COMPILER = {"PATH": "/nonexistent", "CXX": "/nonexistent/g++"}
 
 
@@ -133,11 +135,10 @@ def slow_compiler(tmp_path) -> dict[str, str]:
 @full
 def test_a_compilation_that_the_others_wait_for(faulty, slow_compiler):
     """One rank compiles in its loop, with a compiler that takes its time."""
-    patient = ("--stall-after", "10", "--stall-compile", "10", "--stall-action", "kill", "--grace", "3")
-    job = faulty("slow compiler", options=patient, environ=slow_compiler)
+    job = faulty("slow compiler", options=(*PATIENT, "--stall-compile", "20"), environ=slow_compiler)
     found = job.failure["diagnosis"]
     assert (found["failure_class"], found["role"], found["rank"]) == ("compile_slow", "root", 1), found
-    check_losses(job, 30.0)
+    check_losses(job, 60.0)
 
 
 @full
@@ -159,7 +160,7 @@ def test_a_rank_that_is_stopped_now_and_then_and_at_last_for_good(faulty, tmp_pa
             time.sleep(lasts_s)
         os.kill(rank, signal.SIGSTOP)
 
-    job = faulty("stopped now and then", options=KILL_STALLED, meanwhile=meanwhile)
+    job = faulty("stopped now and then", options=PATIENT, meanwhile=meanwhile)
     found = job.failure["diagnosis"]
     assert (found["failure_class"], found["confidence"], found["rank"]) == ("hang", "certain", 1), found
     (slow,) = job.job["stragglers"]
