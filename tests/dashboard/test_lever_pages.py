@@ -119,6 +119,7 @@ def test_the_curve_of_a_job_shows_the_measured_point_and_the_best_one(app, expor
 def test_by_hand_the_page_is_of_use_without_any_job(app, page):
     page.goto(f"{app}/checkpoints")
     expect(page.locator(".st-key-curve-box .ett-said")).to_contain_text("Save every 15 m 30 s")
+    expect(page.locator(".st-key-curve-box")).to_contain_text("expected ETTR at the best interval")
 
 
 def test_levers_are_chosen_together_and_kept_in_the_address(app, page):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ett_core.intervals import cautions
+from ett_core.intervals import cautions, expected_ettr, refined_interval_s
 from ett_dashboard.checkpoints.curve import Supposed
 from ett_dashboard.checkpoints.rows import IntervalRow
 from ett_dashboard.words import Sentence, accelerator_hours, duration, many, percent
@@ -31,6 +31,17 @@ def advice(supposed: Supposed) -> Sentence:
         f"every {duration(best.interval_s)} would waste {percent(best.percent)}"
     )
     return Sentence(how, f"{save[:1].upper()}{save[1:]}. {_doubt(supposed)}".strip())
+
+
+def by_the_models(supposed: Supposed) -> str:
+    """The refined interval and the expected share of effective training; empty where nothing fails."""
+    refined_s = refined_interval_s(supposed.costs)
+    if refined_s is None:
+        return ""
+    ettr = f"expected ETTR at the best interval {percent(100 * expected_ettr(supposed.costs))}"
+    if supposed.interval_s is not None:
+        ettr += f", at the one in use {percent(100 * expected_ettr(supposed.costs, supposed.interval_s))}"
+    return f"Refined (Daly): {duration(refined_s)} of training between two saves; {ettr}, the queue aside."
 
 
 def _is_near(interval_s: float, supposed: Supposed) -> bool:

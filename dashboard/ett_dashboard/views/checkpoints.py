@@ -13,7 +13,7 @@ from ett_dashboard.chart import chart
 from ett_dashboard.checkpoints import fields, figures, questions
 from ett_dashboard.checkpoints.curve import Supposed, supposed_of
 from ett_dashboard.checkpoints.rows import IntervalRow, Intervals
-from ett_dashboard.checkpoints.words import advice, fleet_sentence
+from ett_dashboard.checkpoints.words import advice, by_the_models, fleet_sentence
 from ett_dashboard.live import shared_reads
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, frame
@@ -54,6 +54,8 @@ def show() -> None:
             revision=job_id or "by hand",
             zoom=True,
         )
+        if models := by_the_models(supposed):
+            st.html(markup.quiet(models))
     frame.live(lambda: _draw(chosen, asked))
 
 
