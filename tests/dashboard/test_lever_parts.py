@@ -179,10 +179,12 @@ def test_by_hand_there_is_no_interval_in_use_and_no_range():
 def test_the_models_say_the_refined_interval_and_the_share_that_is_left():
     """The worked figures of Daly and of Kokolis et al.; without failures there is nothing to say."""
     day = Supposed(failures_a_day=1, blocking_s=300, upload_s=0, recovery_s=0)
-    assert "1 h 56 m of training between two saves" in interval_words.by_the_models(day)
+    alone = interval_words.by_the_models(day)
+    assert "1 h 56 m of training between two saves" in alone
+    assert alone.endswith("92.0 %, queue and recovery aside.")
     cluster = replace(day, failures_a_day=256 * 6.5 / 1000, recovery_s=300.0, interval_s=3600.0)
     told = interval_words.by_the_models(cluster)
-    assert "at the best interval 89.3 %, at the one in use 88.6 %" in told
+    assert "at the best interval 89.3 %, at the one in use 88.6 %, the queue aside" in told
     assert not interval_words.by_the_models(replace(day, failures_a_day=0.0))
 
 

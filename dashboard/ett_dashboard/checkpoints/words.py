@@ -41,7 +41,8 @@ def by_the_models(supposed: Supposed) -> str:
     ettr = f"expected ETTR at the best interval {percent(100 * expected_ettr(supposed.costs))}"
     if supposed.interval_s is not None:
         ettr += f", at the one in use {percent(100 * expected_ettr(supposed.costs, supposed.interval_s))}"
-    return f"Refined (Daly): {duration(refined_s)} of training between two saves; {ettr}, the queue aside."
+    aside = "the queue" if supposed.recovery_s else "queue and recovery"
+    return f"Refined (Daly): {duration(refined_s)} of training between two saves; {ettr}, {aside} aside."
 
 
 def _is_near(interval_s: float, supposed: Supposed) -> bool:
