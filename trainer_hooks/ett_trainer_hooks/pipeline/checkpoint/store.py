@@ -1,0 +1,270 @@
+"""Checkpoints that a kill at any moment cannot spoil: a directory a step, its name last.
+
+    step_400.5f0c.partial/   being written; never read
+    step_300/                committed: its files, and manifest.json with their sizes and hashes
+    step_300.old/            what step_300 was before it was written again, until the new one has its name
+    step_200.damaged/        set aside by a start that found it damaged
+    latest                   the name of the one committed last, for people and scripts
+
+All ranks share the directory. One process, the lead, calls what changes the store; the others write
+their files into the directory that `begin` gave. Every call does its work before it returns; nothing
+here starts a thread that outlives a call. A store that fails raises OSError, for the caller to tell.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+
+import msgspec
+
+from ett_trainer_hooks.pipeline.bundle.files import write_whole
+from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
+from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, Manifest
+from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
+
+LATEST = "latest"
+PARTIAL, OLD, GONE, DAMAGED = ".partial", ".old", ".gone", ".damaged"
+_NAME = re.compile(r"step_(\d+)(\.old)?")
+MODE = 0o644
+
+
+class PassedOver(msgspec.Struct, frozen=True):
+    """A checkpoint that was not taken, and why; `lasting` where it will never be intact again."""
+
+    step: int
+    why: str
+    lasting: bool
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The newest intact checkpoint, None where there is none, and those that would have come before it."""
+
+    manifest: Manifest | None
+    directory: Path | None
+    passed_over: tuple[PassedOver, ...]
+
+
+class CheckpointStore:
+    """The checkpoints under one directory, which need not exist yet.
+
+    Args:
+        root: where they lie.
+        retention: which of them stay.
+        workers: files that are hashed at once.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        retention: Retention | None = None,
+        workers: int = manifests.WORKERS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.root = root
+        self._retention = retention or Retention()
+        self._workers = workers
+        self._now = now
+        self._held: list[str] = []
+
+    def begin(self, step: int) -> Path:
+        """A new, empty directory for the files of a step; what interrupted saves have left is cleared away.
+
+        Its name is unlike any before: ranks of an earlier attempt that still run do not write into it.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._clear_up()
+        directory = self.root / f"step_{step}.{token_hex(4)}{PARTIAL}"
+        directory.mkdir()
+        return directory
+
+    def commit(
+        self,
+        directory: Path,
+        step: int,
+        *,
+        world_size: int = 1,
+        metrics: Mapping[str, float] | None = None,
+        files: Mapping[str, FileMark] | None = None,
+    ) -> Manifest:
+        """Make the checkpoint exist: once this returns, it survives the death of all processes.
+
+        `files`: what the ranks have written and brought to the disk, hashed by them; by default every
+        file of the directory is, here.
+
+        Raises:
+            DamagedError: files are not as the ranks wrote them, or others are there.
+        """
+        if files is None:
+            files = manifests.marks(
+                directory, manifests.names_in(directory), workers=self._workers, sync=True
+            )
+        manifest = Manifest(
+            step=step,
+            sequence=1 + max((each.sequence for each in self.committed()), default=0),
+            commit=token_hex(8),
+            world_size=world_size,
+            made_at=self._now(),
+            metrics=dict(metrics or {}),
+            files=dict(files),
+        )
+        self._check_written(directory, manifest)
+        self.adopt(directory, manifest)
+        return manifest
+
+    def adopt(self, directory: Path, manifest: Manifest) -> None:
+        """Publish a directory of this store whose files are those of a manifest and are on the disk."""
+        write_whole(directory / manifests.NAME, manifests.encoded(manifest), MODE)
+        _sync(directory)
+        final = self.path_of(manifest.step)
+        if final.exists():
+            final.replace(_beside(final, OLD))
+        directory.replace(final)
+        _sync(self.root)
+        write_whole(self.root / LATEST, f"{final.name}\n".encode(), MODE)
+        _sync(self.root)
+        _remove(_beside(final, OLD))
+
+    def abandon(self, directory: Path) -> None:
+        """Give back the room of a checkpoint that will not be committed, as far as that is possible."""
+        shutil.rmtree(directory, ignore_errors=True)
+
+    def retire(self) -> list[int]:
+        """Remove what the retention no longer wants; returns its steps.
+
+        A checkpoint that was set aside goes with the older ones.
+        """
+        committed = self.committed()
+        leaving = [each for each in retired(committed, self._retention) if each.commit not in self._held]
+        for manifest in leaving:
+            _remove(self._published()[manifest.step])
+        if leaving:
+            oldest_s = min(each.made_at for each in committed if each not in leaving)
+            for aside in self.root.glob(f"step_*{DAMAGED}"):
+                if aside.stat().st_mtime < oldest_s:
+                    _remove(aside)
+        return [manifest.step for manifest in leaving]
+
+    @contextmanager
+    def hold(self, manifest: Manifest) -> Iterator[None]:
+        """Meanwhile this process does not retire a checkpoint, such as one that is being uploaded."""
+        self._held.append(manifest.commit)
+        try:
+            yield
+        finally:
+            self._held.remove(manifest.commit)
+
+    def committed(self) -> list[Manifest]:
+        """Checkpoints whose manifest can be read, newest first; their files are not looked at."""
+        return [manifest for manifest, _ in self._ranked()[0]]
+
+    def newest_intact(self) -> Found:
+        """The checkpoint that was committed last of all that are whole, every file of it read and checked.
+
+        Changes nothing, so a store that is read-only will do.
+        """
+        ranked, passed_over = self._ranked()
+        for manifest, directory in ranked:
+            fault = _fault(manifest, directory, self._workers)
+            if fault is None:
+                return Found(manifest, directory, tuple(passed_over))
+            passed_over.append(fault)
+        return Found(None, None, tuple(passed_over))
+
+    def set_aside(self, step: int) -> Path:
+        """Take a damaged checkpoint out of the way: it is no longer asked, and its name is free again."""
+        directory = self._published()[step]
+        aside = _beside(self.path_of(step), DAMAGED)
+        _remove(aside)
+        directory.replace(aside)
+        aside.touch()
+        return aside
+
+    def path_of(self, step: int) -> Path:
+        """Where the checkpoint of a step lies once it is committed."""
+        return self.root / f"step_{step}"
+
+    def _ranked(self) -> tuple[list[tuple[Manifest, Path]], list[PassedOver]]:
+        """Checkpoints that have a manifest, newest first, and those whose manifest tells nothing."""
+        read = [(_read_or_fault(step, path), path) for step, path in self._published().items()]
+        ranked = [(each, path) for each, path in read if isinstance(each, Manifest)]
+        ranked.sort(key=lambda each: each[0].sequence, reverse=True)
+        return ranked, [each for each, _ in read if isinstance(each, PassedOver)]
+
+    def _published(self) -> dict[int, Path]:
+        """Directories of committed checkpoints by step: an old one only where the new one has no name yet."""
+        entries = sorted(self.root.iterdir()) if self.root.is_dir() else []
+        named = [(match, entry) for entry in entries if (match := _NAME.fullmatch(entry.name))]
+        named.sort(key=lambda each: each[0][2] is None)  # the final name last: it wins
+        return {int(match[1]): entry for match, entry in named}
+
+    def _clear_up(self) -> None:
+        for old in self.root.glob(f"step_*{OLD}"):
+            final = old.with_name(old.name.removesuffix(OLD))
+            if not final.exists():
+                old.replace(final)
+        for kind in (PARTIAL, OLD, GONE):
+            for left_over in self.root.glob(f"step_*{kind}"):
+                shutil.rmtree(left_over, ignore_errors=True)
+        for torn in self.root.glob(f"tmp*{PARTIAL}"):
+            torn.unlink(missing_ok=True)
+
+    def _check_written(self, directory: Path, manifest: Manifest) -> None:
+        sizes = {name: manifests.size_of(directory / name) for name in manifest.files}
+        faults = [
+            f"{name} has {sizes[name]} bytes, {mark.size} were written"
+            for name, mark in manifest.files.items()
+            if sizes[name] != mark.size
+        ]
+        faults += [f"{name} is of no rank" for name in manifests.strangers(directory, manifest.files)]
+        if faults:
+            raise DamagedError(f"step {manifest.step} is not committed: {manifests.summary(faults)}")
+
+
+def _read_or_fault(step: int, directory: Path) -> Manifest | PassedOver:
+    try:
+        return manifests.read(directory)
+    except (DamagedError, OSError) as error:
+        return _passed_over(step, error)
+
+
+def _fault(manifest: Manifest, directory: Path, workers: int) -> PassedOver | None:
+    try:
+        manifests.check(directory, manifest, workers=workers)
+    except (DamagedError, OSError) as error:
+        return _passed_over(manifest.step, error)
+    return None
+
+
+def _passed_over(step: int, error: Exception) -> PassedOver:
+    return PassedOver(step, str(error), lasting=type(error) is DamagedError)
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(path.name + kind)
+
+
+def _remove(directory: Path) -> None:
+    """Take a directory away under another name, so that half of it is never taken for a checkpoint."""
+    if not directory.exists():
+        return
+    gone = directory if directory.name.endswith(GONE) else _beside(directory, GONE)
+    shutil.rmtree(gone, ignore_errors=True)
+    directory.replace(gone)
+    shutil.rmtree(gone)
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
