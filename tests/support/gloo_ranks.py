@@ -21,7 +21,14 @@ def run_ranks(program: Path, folder: Path, *words: str, ranks: int = 2, **enviro
     """
     folder.mkdir(parents=True, exist_ok=True)
     mine = {name: text for name, text in os.environ.items() if not name.startswith(("ETT_", "SLURM_"))}
-    shared = {"WORLD_SIZE": str(ranks), "MEETING": str(folder / "meeting"), "OMP_NUM_THREADS": "1", **environ}
+    here = [str(Path(__file__).parent), *filter(None, [mine.get("PYTHONPATH")])]
+    shared = {
+        "WORLD_SIZE": str(ranks),
+        "MEETING": str(folder / "meeting"),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(here),
+        **environ,
+    }
     children = [
         subprocess.Popen(
             [sys.executable, str(program), *words],

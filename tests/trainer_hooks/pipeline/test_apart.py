@@ -2,29 +2,14 @@
 
 import os
 import time
-from pathlib import Path
 
 import pytest
+from work_apart import fail_oddly, own_pid, wait_beside
 
 from ett_trainer_hooks.pipeline.apart import apart
 from ett_trainer_hooks.pipeline.stages import Stage, run
 
 PATIENCE_S = 60.0
-
-
-def fail_oddly(_):
-    """Cannot be pickled: an error of a class that only lives here."""
-
-    class OddError(Exception):
-        pass
-
-    raise OddError("no such column")
-
-
-def wait_beside(path):
-    """Say who runs, and stay."""
-    Path(path).write_text(str(os.getpid()))
-    time.sleep(3600)
 
 
 def stages(function, *given):
@@ -34,10 +19,6 @@ def stages(function, *given):
 def test_the_function_runs_elsewhere_and_its_answer_comes_back(bench):
     """Another process, the same answer."""
     assert run(stages(own_pid, 7), bench().recorder)["made"] != os.getpid()
-
-
-def own_pid(_):
-    return os.getpid()
 
 
 @pytest.mark.parametrize(
