@@ -252,6 +252,6 @@ def _told(measured: Measured, rate: Rate) -> str:
     before_h = 1.0 / rate.before.rate_per_s / 3600
     return (
         f"a save blocks {measured.blocking_s:.3g} s and is durable after {measured.upload_s:.3g} s, "
-        f"a failure is to be expected every {rate.between_s / 3600:,.1f} h ({own}; about one in {before_h:,.1f} h "
-        f"{rate.before.source})"
+        f"a failure is to be expected every {rate.between_s / 3600:,.1f} h "
+        f"({own}; about one in {before_h:,.1f} h {rate.before.source})"
     )
