@@ -25,6 +25,7 @@ COMMANDS = {
     "import": "turn logs of jobs that were never instrumented into events",
     "simulate": "invent the events of a fleet, and the truth of where its time went",
     "interval": "compute the checkpoint interval that wastes least",
+    "advise": "say what to tell the compiler, from what it compiled again",
     "cache": "list, verify and evict bundles of compiled code, and say why one was not used",
 }
 """Subcommand to the sentence that `ett --help` shows."""

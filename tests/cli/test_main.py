@@ -23,6 +23,7 @@ def test_the_names_of_the_commands_are_frozen():
         "import",
         "simulate",
         "interval",
+        "advise",
         "cache",
     ]
 

@@ -1,0 +1,105 @@
+"""`ett advise`: what to tell the compiler, from what it did. Reads traces or journals, prints; no state."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ett_core.shapes import Compilation
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `ett advise`."""
+    parser.epilog = (
+        "Exit status: 0 if there were compilations (whether there is anything to advise or not), "
+        "1 if none, 2 for a wrong command line."
+    )
+    topics = parser.add_subparsers(dest="topic", required=True, metavar="TOPIC")
+    dynamic = topics.add_parser(
+        "dynamic",
+        help="sizes that vary: the exact TORCH_COMPILE_DYNAMIC_SOURCES, and how many graphs remain",
+        description="From compilations that came again because a size differed: what to leave open.",
+    )
+    dynamic.add_argument(
+        "places",
+        nargs="+",
+        metavar="PLACE",
+        help="a directory that TORCH_TRACE or tlparse wrote, or one of its logs (*.log); "
+        "or a journal of ettwatch, or a directory of them",
+    )
+    dynamic.add_argument("--job", metavar="ID", help="the job, where journals hold several")
+    dynamic.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the advice; 1 where nothing was compiled or nothing can be read, 2 where the job is not clear."""
+    from ett_cli.shape_words import as_object, render
+    from ett_core.shapes import advise
+
+    try:
+        compilations, version = _gather(arguments.places, arguments.job)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        print(f"ett advise: {error.filename}: {reason[:1].lower()}{reason[1:]}", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(f"ett advise: {error}", file=sys.stderr)
+        return 2
+    if not compilations:
+        print(
+            "ett advise: no compilation in there: neither a log of TORCH_TRACE nor a journal tells of one.",
+            file=sys.stderr,
+        )
+        return 1
+    advice = advise(compilations, torch_version=version)
+    print(json.dumps(as_object(advice, version), indent=1) if arguments.json else render(advice))
+    return 0
+
+
+def _gather(places: Sequence[str], job: str | None) -> tuple[list[Compilation], str]:
+    """All compilations, and the oldest torch that they were made with.
+
+    Raises:
+        OSError: a place cannot be read.
+        ValueError: the journals hold several jobs, and none or another is asked for.
+    """
+    from ett_cli.compile_traces import LOG_SUFFIX, logs_below, read_trace
+    from ett_core.shapes import oldest
+
+    traces, journals = [], []
+    for place in map(Path, places):
+        found = [read_trace(log) for log in logs_below(place)]
+        traces += found
+        if place.suffix != LOG_SUFFIX and not any(trace.compilations for trace in found):
+            journals.append(str(place))
+    compilations = [item for trace in traces for item in trace.compilations]
+    versions = [trace.torch_version for trace in traces]
+    if journals:
+        recorded, version = _from_journals(journals, job)
+        compilations += recorded
+        versions.append(version)
+    return compilations, oldest(versions)
+
+
+def _from_journals(places: Sequence[str], job: str | None) -> tuple[list[Compilation], str]:
+    from ett_cli.journals import read_journals
+    from ett_core.events import AttemptStart, Compile
+    from ett_core.shapes import compilations_of, torch_version_of
+
+    events = []
+    for decoded in read_journals(places):
+        for bad in decoded.bad:
+            print(bad if bad.line else f"ett advise: {bad.source}: {bad.reason}", file=sys.stderr)
+        events += [event for event in decoded.events if isinstance(event, AttemptStart | Compile)]
+    jobs = {event.job_id for event in events}
+    if job is None and len(jobs) > 1:
+        raise ValueError(f"{len(jobs)} jobs in there: choose one with --job, such as {min(jobs)}")
+    if job is not None and job not in jobs:
+        raise ValueError(f"no compilation and no start of the job {job!r} in there")
+    chosen = [event for event in events if job in (None, event.job_id)]
+    return list(compilations_of(chosen)), torch_version_of(chosen)

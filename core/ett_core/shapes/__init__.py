@@ -1,0 +1,18 @@
+"""Which sizes vary between compilations, and what to tell the compiler so that it compiles once. Pure."""
+
+from ett_core.shapes.advice import Advice, FrameAdvice, Left, advise
+from ett_core.shapes.facts import Compilation, Input, Symbol
+from ett_core.shapes.recorded import compilations_of, oldest, torch_version_of
+
+__all__ = [
+    "Advice",
+    "Compilation",
+    "FrameAdvice",
+    "Input",
+    "Left",
+    "Symbol",
+    "advise",
+    "compilations_of",
+    "oldest",
+    "torch_version_of",
+]

@@ -1,0 +1,44 @@
+"""Compilations as the events of a job tell of them: reasons, without the sizes of inputs. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ett_core.events import AnyEvent, AttemptStart, Compile
+from ett_core.shapes.facts import Compilation
+
+_GRAPH = re.compile(r"(?:^|/)(\d+)/(\d+)(?:_\d+)?$")
+
+
+def compilations_of(events: Iterable[AnyEvent]) -> Iterator[Compilation]:
+    """What `compile` events of one job tell; those that name no graph are passed over.
+
+    A backward that is compiled later comes under the name of its forward, and is no graph of its own.
+    """
+    for event in events:
+        if isinstance(event, Compile) and (found := _GRAPH.search(event.graph)):
+            yield Compilation(
+                process=event.writer,
+                frame=int(found[1]),
+                nth=int(found[2]),
+                reason=event.recompile_reason,
+            )
+
+
+def torch_version_of(events: Iterable[AnyEvent]) -> str:
+    """The oldest torch that processes of a job have told of; empty where none did."""
+    return oldest(event.versions.get("torch", "") for event in events if isinstance(event, AttemptStart))
+
+
+def oldest(versions: Iterable[str]) -> str:
+    """The oldest version that is told, so that all understand what is advised.
+
+    >>> oldest(["2.13.0+cpu", "", "2.9.1"]), oldest([])
+    ('2.9.1', '')
+    """
+    return min(set(versions) - {""}, key=_numbers, default="")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
