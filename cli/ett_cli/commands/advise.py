@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ett advise`."""
     parser.epilog = (
-        "Exit status: 0 if there were compilations (whether there is anything to advise or not), "
-        "1 if none, 2 for a wrong command line."
+        "Exit status: 0 if there was something to go by (whether there is anything to advise or not), "
+        "1 if nothing, 2 for a wrong command line."
     )
     topics = parser.add_subparsers(dest="topic", required=True, metavar="TOPIC")
     dynamic = topics.add_parser(
@@ -34,10 +34,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     dynamic.add_argument("--job", metavar="ID", help="the job, where journals hold several")
     dynamic.add_argument("--json", action="store_true", help="print one JSON object")
+    autotune = topics.add_parser(
+        "autotune",
+        help="kernels that are tuned: the dearest, what won, and the shortened lists to paste",
+        description="From the choices that Inductor has kept: which configurations of a list never won.",
+    )
+    autotune.add_argument(
+        "places", nargs="+", metavar="CACHE", help="a cache directory of Inductor (TORCHINDUCTOR_CACHE_DIR)"
+    )
+    autotune.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the advice; 1 where nothing was compiled or nothing can be read, 2 where the job is not clear."""
+    """Print the advice; 1 where there is nothing to go by, 2 where the job is not clear."""
+    return _autotune(arguments) if arguments.topic == "autotune" else _dynamic(arguments)
+
+
+def _autotune(arguments: argparse.Namespace) -> int:
+    from ett_cli.autotune_caches import read_cache
+    from ett_cli.tuning_words import as_object, render
+    from ett_core.tuning import advise
+
+    missing = [place for place in arguments.places if not Path(place).is_dir()]
+    if missing:
+        print(f"ett advise: {missing[0]}: no such directory", file=sys.stderr)
+        return 1
+    kernels = advise(tuning for place in arguments.places for tuning in read_cache(Path(place)))
+    if not kernels:
+        print(
+            "ett advise: no kernel was tuned in there. Inductor tunes Triton kernels, on GPUs only, "
+            "and keeps what won where several configurations were tried.",
+            file=sys.stderr,
+        )
+        return 1
+    print(json.dumps(as_object(kernels), indent=1) if arguments.json else render(kernels))
+    return 0
+
+
+def _dynamic(arguments: argparse.Namespace) -> int:
     from ett_cli.shape_words import as_object, render
     from ett_core.shapes import advise
 

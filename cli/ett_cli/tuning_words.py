@@ -1,0 +1,86 @@
+"""Advice on autotuning, in words and as an object. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ett_core.tuning import Config, KernelAdvice, as_code
+
+SHOWN = 10
+"""Kernels, dearest first, and winners of a kernel that are written out."""
+
+ENOUGH = 3
+"""Tunings of a kernel from which on a list is shortened without a word of caution."""
+
+
+def as_object(kernels: Sequence[KernelAdvice]) -> dict[str, Any]:
+    """What `--json` prints; `_s` are seconds."""
+    return {
+        "tunings": sum(kernel.tunings for kernel in kernels),
+        "tuned_s": sum(kernel.tuned_s for kernel in kernels),
+        "expected_s": sum(kernel.expected_s for kernel in kernels),
+        "kernels": [_kernel_object(kernel) for kernel in kernels],
+    }
+
+
+def render(kernels: Sequence[KernelAdvice]) -> str:
+    """The advice for people: what tuning cost, kernel by kernel, and the lists to paste."""
+    total, tunings = sum(kernel.tuned_s for kernel in kernels), sum(kernel.tunings for kernel in kernels)
+    saved = total - sum(kernel.expected_s for kernel in kernels)
+    names = "kernel" if len(kernels) == 1 else "kernels"
+    times = "tuning" if tunings == 1 else "tunings"
+    first = f"{tunings:,} {times} of {len(kernels):,} {names} took {total:,.1f} s"
+    if not any(kernel.reduced for kernel in kernels):
+        first += "; no list of the program's own holds a configuration that never won: nothing to shorten."
+    else:
+        first += f"; about {saved:,.1f} s less with the lists below, which hold what won."
+    blocks = [first, *map(_kernel, kernels[:SHOWN])]
+    if len(kernels) > SHOWN:
+        rest = sum(kernel.tuned_s for kernel in kernels[SHOWN:])
+        blocks.append(f"and {len(kernels) - SHOWN:,} more, {rest:,.1f} s together (--json has all)")
+    return "\n\n".join(blocks)
+
+
+def _kernel(kernel: KernelAdvice) -> str:
+    name = kernel.kernel or "kernels whose code is not there, or not alone in its folder"
+    where = f" ({kernel.origin})" if kernel.origin else ""
+    times = "once" if kernel.tunings == 1 else f"{kernel.tunings:,} times"
+    lines = [f"{name}{where}: {kernel.tuned_s:,.1f} s, tuned {times}"]
+    if kernel.reduced:
+        few = "" if kernel.tunings >= ENOUGH else " (other sizes may want others: few were seen)"
+        lines.append(f"  {len(kernel.reduced)} of its {kernel.candidates} configurations won{few}:")
+        lines += ["    configs=[", *(f"        {as_code(config)}," for config in kernel.reduced), "    ]"]
+        return "\n".join(lines)
+    if not kernel.kernel:
+        lines.append("  which list it has is not known")
+    elif kernel.candidates is None:
+        lines.append("  its list is the compiler's; keep the cache, or a bundle, so that it is tuned once")
+    else:
+        lines.append(f"  nothing to shorten in its list of {kernel.candidates}")
+    lines += [f"  won {_times(count)}  {_short(config)}" for config, count in kernel.winners[:SHOWN]]
+    if len(kernel.winners) > SHOWN:
+        lines.append(f"  and {len(kernel.winners) - SHOWN} more (--json has all)")
+    return "\n".join(lines)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _short(config: Config) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config)
+
+
+def _kernel_object(kernel: KernelAdvice) -> dict[str, Any]:
+    return {
+        "kernel": kernel.kernel or None,
+        "origin": kernel.origin or None,
+        "tunings": kernel.tunings,
+        "tuned_s": kernel.tuned_s,
+        "expected_s": kernel.expected_s,
+        "candidates": kernel.candidates,
+        "winners": [{"config": dict(config), "count": count} for config, count in kernel.winners],
+        "reduced": [dict(config) for config in kernel.reduced],
+        "code": [as_code(config) for config in kernel.reduced],
+    }

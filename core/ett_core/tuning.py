@@ -1,0 +1,117 @@
+"""Autotuning of kernels: what it cost, which configurations won, and which list would do. Pure.
+
+A tuning is one kernel, as it was compiled once, measured with each configuration of its list; the
+seconds are torch's own, of compiling and measuring them all. The same kernel is tuned again for each
+use that is compiled as another piece of code. A configuration that never won costs seconds and
+brings nothing, as far as was seen: other sizes or another GPU may want it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+Config = tuple[tuple[str, Any], ...]
+"""A configuration: names and values in order of names, `num_warps` and `num_stages` among them."""
+
+LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""What `triton.Config` takes by name; all else are constants of the kernel."""
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel tuned once.
+
+    Args:
+        kernel: the function; empty where it is not known.
+        config: what won.
+        tuned_s: seconds of compiling and measuring all.
+        candidates: the list, where it is the program's own; None where the compiler makes it.
+        origin: file and line of the kernel in the program; empty where not known.
+        searched: whether the winner was found by a search from the best of the list on.
+    """
+
+    kernel: str
+    config: Config
+    tuned_s: float
+    candidates: tuple[Config, ...] | None = None
+    origin: str = ""
+    searched: bool = False
+
+
+class KernelAdvice(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel, over all its tunings.
+
+    Args:
+        kernel: the function; empty where it is not known.
+        origin: file and line of the kernel in the program; empty where not known.
+        tunings: how often it was tuned.
+        tuned_s: seconds of all of them.
+        winners: what won, with how often, most frequent first.
+        candidates: length of the program's own list; None where the compiler makes it.
+        reduced: the winners, where they are fewer than the list and all of them on it; else empty.
+    """
+
+    kernel: str
+    origin: str
+    tunings: int
+    tuned_s: float
+    winners: tuple[tuple[Config, int], ...]
+    candidates: int | None
+    reduced: tuple[Config, ...]
+
+    @property
+    def expected_s(self) -> float:
+        """Seconds with the reduced list, were each configuration as dear as the others."""
+        if not self.reduced or not self.candidates:
+            return self.tuned_s
+        if len(self.reduced) == 1:
+            return 0.0
+        return self.tuned_s * len(self.reduced) / self.candidates
+
+
+def config_of(values: Mapping[str, Any]) -> Config:
+    """A configuration from its names and values.
+
+    >>> config_of({"num_warps": 4, "BLOCK": 128})
+    (('BLOCK', 128), ('num_warps', 4))
+    """
+    return tuple(sorted(values.items()))
+
+
+def advise(tunings: Iterable[Tuning]) -> list[KernelAdvice]:
+    """What each kernel cost and needs, dearest first."""
+    kernels: defaultdict[tuple[str, tuple[Config, ...] | None], list[Tuning]] = defaultdict(list)
+    for tuning in tunings:
+        kernels[(tuning.kernel, tuning.candidates)].append(tuning)
+    told = [_advise_kernel(of_one) for of_one in kernels.values()]
+    return sorted(told, key=lambda kernel: (-kernel.tuned_s, kernel.kernel))
+
+
+def as_code(config: Config) -> str:
+    """A configuration as a program writes it.
+
+    >>> as_code((("BLOCK", 128), ("num_stages", 2), ("num_warps", 4)))
+    "triton.Config({'BLOCK': 128}, num_stages=2, num_warps=4)"
+    """
+    constants = {name: value for name, value in config if name not in LAUNCH}
+    named = "".join(f", {name}={value!r}" for name, value in config if name in LAUNCH)
+    return f"triton.Config({constants!r}{named})"
+
+
+def _advise_kernel(tunings: Sequence[Tuning]) -> KernelAdvice:
+    winners = Counter(tuning.config for tuning in tunings).most_common()
+    candidates = tunings[0].candidates
+    chosen = tuple(config for config, _ in winners)
+    prunable = candidates is not None and len(chosen) < len(candidates) and {*chosen} <= {*candidates}
+    return KernelAdvice(
+        kernel=tunings[0].kernel,
+        origin=next((tuning.origin for tuning in tunings if tuning.origin), ""),
+        tunings=len(tunings),
+        tuned_s=sum(tuning.tuned_s for tuning in tunings),
+        winners=tuple(winners),
+        candidates=None if candidates is None else len(candidates),
+        reduced=chosen if prunable and not any(tuning.searched for tuning in tunings) else (),
+    )

@@ -1,0 +1,155 @@
+"""Advice from a cache directory of the form in which Inductor keeps one; one test has torch write to it."""
+
+import importlib
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from ett_cli.autotune_caches import list_hash, parse_kernel, read_cache
+from ett_cli.main import main
+
+CONFIGS = [{"BLOCK": block, "num_warps": warps, "num_stages": 2} for block in (128, 256) for warps in (4, 8)]
+OWN = """
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers, triton_heuristics
+
+@triton_heuristics.user_autotune(
+    configs={configs!r},
+    inductor_meta={{'grid_type': 'FixedGrid', 'kernel_name': '{name}_0', 'backend_hash': 'ab'}},
+    triton_meta={{'signature': {{'x': '*fp32'}}, 'device': DeviceProperties(type='cuda', index=0)}},
+    filename=__file__,
+    custom_kernel=True,
+)
+@triton.jit
+def {name}(x, BLOCK: tl.constexpr):
+    pass
+"""
+MADE = """
+import triton
+from torch._inductor.runtime import triton_heuristics
+
+@triton_heuristics.pointwise(
+    size_hints={'x': 1024},
+    filename=__file__,
+    triton_meta={'signature': {'in_ptr0': '*fp32'}},
+    inductor_meta={'kernel_name': 'triton_poi_fused_add_0'},
+    min_elem_per_thread=0
+)
+@triton.jit
+def triton_poi_fused_add_0(in_ptr0, xnumel, XBLOCK: tl.constexpr):
+    pass
+"""
+CALLING = """
+# Original path: /job/kernels.py:12
+gather_0 = async_compile.triton('gather', '''
+def gather(): pass
+''', device_str='cuda')
+"""
+
+
+def kept(winner, *, seconds, configs_hash):
+    """What torch keeps of a winner, by name and value."""
+    return {
+        **winner,
+        "configs_hash": configs_hash,
+        "found_by_coordesc": False,
+        "time_taken_ms": int(seconds * 1000),
+        "triton_cache_hash": None,
+    }
+
+
+def keep(code_file, winner, *, seconds, configs_hash):
+    best = kept(winner, seconds=seconds, configs_hash=configs_hash)
+    code_file.with_suffix(".best_config").write_text(json.dumps(best))
+
+
+def code(folder, name, text):
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """Three tunings of one kernel of the program beside another, and one that Inductor wrote."""
+    code(tmp_path / "zz", "calls", CALLING)
+    for number, winner in enumerate((0, 2, 2)):
+        folder = tmp_path / f"a{number}"
+        path = code(folder, f"ga{number}", OWN.format(configs=CONFIGS, name="gather"))
+        code(folder, "other", OWN.format(configs=CONFIGS[:2], name="other"))
+        keep(path, CONFIGS[winner], seconds=2.0, configs_hash=list_hash(CONFIGS))
+    path = code(tmp_path / "b0", "made", MADE)
+    made = {"XBLOCK": 256, "num_warps": 4, "num_stages": 1}
+    keep(path, made, seconds=0.5, configs_hash="0" * 64)
+    return tmp_path
+
+
+@pytest.mark.service("torch")
+def test_torch_keeps_a_winner_in_this_form(tmp_path):
+    """With the hash of its list, beside the code, whatever the name of the file."""
+    runtime = "torch._inductor.runtime."
+    caches = importlib.import_module(f"{runtime}autotune_cache")
+    hash_configs = importlib.import_module(f"{runtime}triton_heuristics").hash_configs
+    configs = [
+        SimpleNamespace(kwargs={"BLOCK": each["BLOCK"]}, num_warps=each["num_warps"], num_stages=2)
+        for each in CONFIGS
+    ]
+    path = code(tmp_path / "a0", "ga0", OWN.format(configs=CONFIGS, name="gather"))
+    cache = caches.AutotuneCache.create({"autotune_local_cache": True}, str(path), hash_configs(configs))
+    cache.save(configs[2], 2_000_000_000)
+    (written,) = tmp_path.rglob("*.best_config")
+    assert json.loads(written.read_bytes()) == kept(CONFIGS[2], seconds=2, configs_hash=list_hash(CONFIGS))
+    (tuning,) = read_cache(tmp_path)
+    assert (tuning.kernel, dict(tuning.config)) == ("gather", CONFIGS[2])
+
+
+def test_what_was_kept_is_found_with_its_kernel_and_list(cache):
+    tunings = read_cache(cache)
+    assert [(tuning.kernel, tuning.tuned_s) for tuning in tunings] == [("gather", 2.0)] * 3 + [
+        ("triton_poi_fused_add_0", 0.5)
+    ]
+    assert len(tunings[0].candidates) == 4
+    assert tunings[0].config in tunings[0].candidates
+    assert tunings[0].origin == "/job/kernels.py:12"
+    assert tunings[3].candidates is None
+
+
+def test_words_hold_the_list_to_paste(cache, capsys):
+    assert main(["advise", "autotune", str(cache)]) == 0
+    out = capsys.readouterr().out
+    assert "4 tunings of 2 kernels took 6.5 s; about 3.0 s less" in out
+    assert "gather (/job/kernels.py:12): 6.0 s, tuned 3 times\n  2 of its 4 configurations won:" in out
+    pasted = "    configs=[\n        triton.Config({'BLOCK': 256}, num_stages=2, num_warps=4),\n"
+    assert pasted in out
+    assert "its list is the compiler's" in out
+
+
+def test_an_object_for_programs(cache, capsys):
+    assert main(["advise", "autotune", str(cache), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["tunings"], answer["tuned_s"], answer["expected_s"]) == (4, 6.5, 3.5)
+    assert answer["kernels"][0]["reduced"] == [CONFIGS[2], CONFIGS[0]]
+
+
+def test_a_choice_whose_kernel_is_not_clear_has_no_name(tmp_path):
+    for name in ("one", "two"):
+        path = code(tmp_path / "c0", name, MADE.replace("add_0", name))
+    keep(path, {"XBLOCK": 64, "num_warps": 1, "num_stages": 1}, seconds=1, configs_hash="0")
+    (tuning,) = read_cache(tmp_path)
+    assert tuning.kernel == ""
+
+
+def test_a_cache_without_tuning_says_so(tmp_path, capsys):
+    (tmp_path / "broken.best_config").write_text("{")
+    assert main(["advise", "autotune", str(tmp_path)]) == 1
+    assert "no kernel was tuned in there" in capsys.readouterr().err
+    assert main(["advise", "autotune", str(tmp_path / "none")]) == 1
+    assert "no such directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["def f(:", "x = 1", "@other.thing\ndef f(): pass", "\0"])
+def test_code_that_defines_no_kernel_gives_none(text):
+    assert parse_kernel(text) is None
