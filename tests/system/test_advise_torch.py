@@ -1,0 +1,92 @@
+"""Advice that is followed: real recompiles, the advice from their trace, the same program again with it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ett_cli.main import main
+from ett_core.shapes.sources import VARIABLE
+
+TIMEOUT_S = 300
+
+PROGRAM = """
+import json
+from ett_trainer_hooks import Recorder
+
+recorder = Recorder.from_env()
+import torch
+import torch._dynamo.testing
+
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(4))
+
+    def forward(self, x, n):
+        return x * n + self.scale.sum()
+
+def features(batch):
+    return batch["user-id"].sum() + batch["item, hashed"].sum()
+
+def pair(left, right):
+    return left @ right
+
+ones, scaled, bare = torch.ones, Scaled(), torch.nn.Sequential(torch.nn.ReLU())
+counts = {name: torch._dynamo.testing.CompileCounter() for name in ("scaled", "bare", "features", "pair")}
+calls = {
+    name: torch.compile(called, backend=counts[name])
+    for name, called in {"scaled": scaled, "bare": bare, "features": features, "pair": pair}.items()
+}
+for size in (64, 65, 1, 66):
+    scaled.scale = ones(size)
+    calls["scaled"](ones(8, 4), size)
+    calls["bare"](ones(size, 4))
+    calls["features"]({"user-id": ones(size), "item, hashed": ones(size + 7)})
+    calls["pair"](ones(size, 4), ones(4, size + 2))
+recorder.close()
+print(json.dumps({name: count.frame_count for name, count in counts.items()}))
+"""
+
+pytestmark = pytest.mark.service("torch")
+
+
+def graphs(folder, **environ):
+    path = folder / "program.py"
+    path.write_text(PROGRAM)
+    made = subprocess.run(
+        [sys.executable, str(path)],
+        env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"), **environ},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    return json.loads(made.stdout)
+
+
+def advice(capsys, place):
+    assert main(["advise", "dynamic", str(place), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_with_the_advice_there_are_as_many_graphs_as_were_said(tmp_path, capsys):
+    """Buffers, arguments, whole numbers, keys that no regular expression may hold, and a size of one."""
+    trace, journal = tmp_path / "trace", tmp_path / "journal"
+    recorded = {"ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": str(journal)}
+    before = graphs(tmp_path, TORCH_TRACE=str(trace), **recorded)
+    told = advice(capsys, trace)
+    assert told["graphs"] == sum(before.values())
+    assert told["counted"]
+
+    after = graphs(tmp_path, **{VARIABLE: told["value"]})
+    assert sum(after.values()) == told["expected_graphs"] < told["graphs"]
+    assert sorted(frame["expected_graphs"] for frame in told["frames"]) == sorted(after.values())
+
+    guessed = advice(capsys, journal)
+    assert guessed["graphs"] == told["graphs"]
+    assert guessed["expected_graphs"] <= told["expected_graphs"]
+    assert {*guessed["value"].split(",")} <= {*told["value"].split(",")}

@@ -1,0 +1,96 @@
+"""Sizes that earlier starts of a job have seen (PGO): kept under the job's name, found by the next start.
+
+Torch keeps which sizes vary, a file a rank in Inductor's cache directory, once a name is given to
+what belongs together; the next start compiles with those sizes left open. `keep` gives it the job's
+name, before torch is imported: then it holds on all threads. Names that the user has given stay.
+
+Torch finds a frame again by its file, line, name and closure. The hash of a closure that holds code
+is another in every process, so such a frame is never found: above all a module of torch's own that
+is compiled as it is (`nn.Sequential`). `not_found` names them, from the second start on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping, MutableMapping
+
+from ett_trainer_hooks import torch_private
+from ett_trainer_hooks.identity import sanitised_job_id
+from ett_trainer_hooks.identity.who import job_id_from_env
+from ett_trainer_hooks.recording.recorder import Recorder
+from ett_trainer_hooks.torch_private import Modules
+
+NAMES = ("TORCH_COMPILE_JOB_ID", "TORCH_COMPILE_STICKY_PGO_KEY")
+"""Torch's variables for the name, the first one first; read once, when torch is imported."""
+
+PREFIX = "ett:"
+"""Before the job's name: torch takes `1` and `0` for something else, and refuses names in `mast:`."""
+
+_SETTINGS = "torch.compiler.config"
+_BARE = "torch/_dynamo/external_utils.py"
+
+
+def keep(
+    recorder: Recorder,
+    environ: MutableMapping[str, str] = os.environ,
+    modules: Modules = sys.modules,
+) -> bool:
+    """Have torch keep the sizes that vary under the job's name; False where it will not, which is told.
+
+    Args:
+        recorder: whom to tell.
+        environ: the variables of the process, which name the job and are set.
+        modules: the modules that are loaded.
+    """
+    if any(environ.get(name) for name in NAMES):
+        return True
+    job_id = job_id_from_env(environ)
+    if not job_id:
+        recorder.decision("profile", "not kept: ETT_JOB_ID is not set, and no scheduler names the job")
+        return False
+    if _SETTINGS in modules:
+        recorder.decision("profile", "not kept: torch was imported before, and has read its settings")
+        return False
+    environ[NAMES[0]] = PREFIX + sanitised_job_id(job_id)
+    return True
+
+
+def tell(recorder: Recorder, modules: Modules = sys.modules) -> None:
+    """Tell which frames were not found though an earlier start had seen them; nothing where all were."""
+    lost = not_found(modules)
+    if lost:
+        recorder.decision("profile", words(lost), {"not_found": len(lost)})
+
+
+def not_found(modules: Modules = sys.modules) -> tuple[str, ...]:
+    """Frames that earlier starts have seen, and that torch has taken for others in this one.
+
+    Each as torch writes it: hash and name of the file, line, function.
+    """
+    return added(torch_private.part("profile_found", modules), torch_private.part("profile", modules))
+
+
+def added(before: Mapping[object, object] | None, now: Mapping[object, object] | None) -> tuple[str, ...]:
+    """Names of which there are more now, of those that there were, in order.
+
+    >>> added({("f", 1): 0}, {("f", 1): 0}), added(None, {1: 0}), added({}, {1: 0})
+    ((), (), ())
+    """
+    if not before or not now:
+        return ()
+    earlier, later = Counter(map(str, before)), Counter(map(str, now))
+    return tuple(sorted(name for name in earlier if later[name] > earlier[name]))
+
+
+def words(lost: tuple[str, ...]) -> str:
+    """What to know and to do, in a sentence."""
+    bare = any(_BARE in name for name in lost)
+    cure = (
+        "wrap a module of torch's own (nn.Sequential) in a class with a forward of its own"
+        if bare
+        else "let what is compiled not close over other functions"
+    )
+    names = ", ".join(lost)
+    return f"sizes seen before were not found for {names}: another closure each start; {cure}"
