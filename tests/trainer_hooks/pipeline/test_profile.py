@@ -111,5 +111,5 @@ def test_a_frame_is_lost_where_it_is_there_once_more_than_before():
     assert added({old: 0}, {old: 0, other: 0}) == ()
 
 
-def test_functions_that_close_over_others_get_their_own_advice():
-    assert "close over" in words(("hash(1)/job/train.py:3:step",))
+def test_functions_with_a_closure_get_their_own_advice():
+    assert "without super()" in words(("hash(1)/job/train.py:3:step",))

@@ -4,9 +4,10 @@ Torch keeps which sizes vary, a file a rank in Inductor's cache directory, once 
 what belongs together; the next start compiles with those sizes left open. `keep` gives it the job's
 name, before torch is imported: then it holds on all threads. Names that the user has given stay.
 
-Torch finds a frame again by its file, line, name and closure. The hash of a closure that holds code
-is another in every process, so such a frame is never found: above all a module of torch's own that
-is compiled as it is (`nn.Sequential`). `not_found` names them, from the second start on.
+Torch finds a frame again by its file, line, name and closure. The hash of a closure is another in
+every process (where it holds code; up to Python 3.11, whatever it holds), so such a frame is never
+found: a module of torch's own that is compiled as it is (`nn.Sequential`), a `forward` that calls
+`super()`, a function within another. `not_found` names them, from the second start on.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def words(lost: tuple[str, ...]) -> str:
     cure = (
         "wrap a module of torch's own (nn.Sequential) in a class with a forward of its own"
         if bare
-        else "let what is compiled not close over other functions"
+        else "compile what has no closure: without super(), and without names of a function around it"
     )
     names = ", ".join(lost)
     return f"sizes seen before were not found for {names}: another closure each start; {cure}"
