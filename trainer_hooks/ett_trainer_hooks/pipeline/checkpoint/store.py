@@ -44,11 +44,15 @@ class PassedOver(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The newest intact checkpoint, None where there is none, and those that would have come before it."""
+    """The newest intact checkpoint, None where there is none, and those that would have come before it.
+
+    `fault`: why a second place, where there is one, could not be asked.
+    """
 
     manifest: Manifest | None
     directory: Path | None
     passed_over: tuple[PassedOver, ...]
+    fault: str = ""
 
 
 class CheckpointStore:
@@ -81,7 +85,7 @@ class CheckpointStore:
         Its name is unlike any before: ranks of an earlier attempt that still run do not write into it.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        self._clear_up()
+        self.clear_up()
         directory = self.root / f"step_{step}.{token_hex(4)}{PARTIAL}"
         directory.mkdir()
         return directory
@@ -136,6 +140,18 @@ class CheckpointStore:
     def abandon(self, directory: Path) -> None:
         """Give back the room of a checkpoint that will not be committed, as far as that is possible."""
         shutil.rmtree(directory, ignore_errors=True)
+
+    def clear_up(self) -> None:
+        """Take away what interrupted saves have left; not while a save is going on."""
+        for old in self.root.glob(f"step_*{OLD}"):
+            final = old.with_name(old.name.removesuffix(OLD))
+            if not final.exists():
+                old.replace(final)
+        for kind in (PARTIAL, OLD, GONE):
+            for left_over in self.root.glob(f"step_*{kind}"):
+                shutil.rmtree(left_over, ignore_errors=True)
+        for torn in self.root.glob(f"tmp*{PARTIAL}"):
+            torn.unlink(missing_ok=True)
 
     def retire(self) -> list[int]:
         """Remove what the retention no longer wants; returns its steps.
@@ -205,17 +221,6 @@ class CheckpointStore:
         named = [(match, entry) for entry in entries if (match := _NAME.fullmatch(entry.name))]
         named.sort(key=lambda each: each[0][2] is None)  # the final name last: it wins
         return {int(match[1]): entry for match, entry in named}
-
-    def _clear_up(self) -> None:
-        for old in self.root.glob(f"step_*{OLD}"):
-            final = old.with_name(old.name.removesuffix(OLD))
-            if not final.exists():
-                old.replace(final)
-        for kind in (PARTIAL, OLD, GONE):
-            for left_over in self.root.glob(f"step_*{kind}"):
-                shutil.rmtree(left_over, ignore_errors=True)
-        for torn in self.root.glob(f"tmp*{PARTIAL}"):
-            torn.unlink(missing_ok=True)
 
     def _check_written(self, directory: Path, manifest: Manifest) -> None:
         sizes = {name: manifests.size_of(directory / name) for name in manifest.files}

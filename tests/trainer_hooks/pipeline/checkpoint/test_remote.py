@@ -1,0 +1,248 @@
+"""The second place: whole or not there, asked again where it stutters, and what restores a lost disk."""
+
+import shutil
+import threading
+
+import pytest
+
+fsspec = pytest.importorskip("fsspec")
+from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
+
+from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.remote import (  # noqa: E402
+    PAUSES_S,
+    RemoteError,
+    RemoteStore,
+    newest_of_both,
+)
+from ett_trainer_hooks.pipeline.checkpoint.retention import Retention  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.uploads import Uploads  # noqa: E402
+
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def store(tmp_path):
+    return CheckpointStore(tmp_path / "disk")
+
+
+@pytest.fixture(params=["directory", "memory"])
+def remote(request, tmp_path):
+    """A place that fsspec reaches: another directory, or memory."""
+    root = tmp_path / "remote"
+    yield RemoteStore(root.as_uri() if request.param == "directory" else f"memory:/{root}")
+    if request.param == "memory" and (memory := fsspec.filesystem("memory")).exists(str(root)):
+        memory.rm(str(root), recursive=True)
+
+
+class Stuttering(MemoryFileSystem):
+    """Memory that first gives the errors it is told to."""
+
+    protocol = "stuttering"
+    cachable = False
+    store: dict[str, object] = {}  # noqa: RUF012 - as its base
+    errors: list[Exception] = []  # noqa: RUF012
+
+    def _or_error(self):
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def put_file(self, *args, **kwargs):
+        self._or_error()
+        return super().put_file(*args, **kwargs)
+
+    def ls(self, *args, **kwargs):
+        self._or_error()
+        return super().ls(*args, **kwargs)
+
+
+@pytest.fixture
+def stuttering(tmp_path):
+    """A remote store, the errors that it is still to give, and the pauses that it was given."""
+    fsspec.register_implementation("stuttering", Stuttering, clobber=True)
+    pauses = []
+    Stuttering.store.clear()
+    Stuttering.errors = []
+    yield RemoteStore(f"stuttering:/{tmp_path}", workers=1, pause=pauses.append), Stuttering.errors, pauses
+    Stuttering.errors.clear()
+
+
+def save(store, step):
+    directory = store.begin(step)
+    (directory / "__0_0.distcp").write_bytes(f"step {step} ".encode() * 1000)
+    (directory / "extra").mkdir()
+    (directory / "extra" / "words").write_text("a b c")
+    return store.commit(directory, step)
+
+
+def upload(remote, store, step):
+    manifest = save(store, step)
+    remote.upload(store.path_of(step), manifest)
+    return manifest
+
+
+def held(directory):
+    return (directory / "__0_0.distcp").read_bytes()[:8], (directory / "extra" / "words").read_text()
+
+
+def test_what_was_uploaded_is_there_newest_first(remote, store):
+    assert remote.committed() == []
+    manifests = [upload(remote, store, step) for step in (100, 200)]
+    assert remote.committed() == manifests[::-1]
+
+
+def test_a_lost_disk_is_restored(remote, store):
+    kept = [upload(remote, store, step) for step in (100, 200)][-1]
+    shutil.rmtree(store.root)
+    found = newest_of_both(store, remote)
+    assert (found.manifest, found.passed_over, found.fault) == (kept, (), "")
+    assert held(found.directory) == (b"step 200", "a b c")
+    assert store.newest_intact().manifest == kept
+    assert save(store, 300).sequence == kept.sequence + 1
+
+
+def test_a_damaged_one_is_brought_again_rather_than_an_older_one_taken(remote, store):
+    for step in (100, 200):
+        upload(remote, store, step)
+    (store.path_of(200) / "__0_0.distcp").write_bytes(b"damage")
+    found = newest_of_both(store, remote)
+    assert held(found.directory)[0] == b"step 200"
+    assert [passed.step for passed in found.passed_over] == [200]
+
+
+def test_what_is_newer_on_the_disk_is_taken_from_there(remote, store):
+    upload(remote, store, 100)
+    save(store, 200)
+    assert newest_of_both(store, remote).manifest.step == 200
+
+
+def test_an_upload_without_its_manifest_does_not_exist(remote, store):
+    manifest = upload(remote, store, 100)
+    remote._fs.rm_file(f"{remote._place(manifest)}/manifest.json")
+    assert remote.committed() == []
+
+
+def test_damage_in_the_remote_is_found_and_an_older_one_is_taken(remote, store, tmp_path):
+    for step in (100, 200):
+        manifest = upload(remote, store, step)
+    remote._fs.pipe_file(f"{remote._place(manifest)}/__0_0.distcp", b"changed")
+    elsewhere = CheckpointStore(tmp_path / "new disk")
+    found = newest_of_both(elsewhere, remote)
+    assert found.manifest.step == 100
+    [passed] = found.passed_over
+    assert passed.why == f"__0_0.distcp has 7 of 9000 bytes (in {remote.url})"
+    assert sorted(path.name for path in elsewhere.root.iterdir()) == ["latest", "step_100"]
+    with pytest.raises(DamagedError):
+        remote.download(manifest, elsewhere.begin(200))
+
+
+def test_what_is_no_longer_wanted_goes_and_so_do_older_uploads_that_never_ended(remote, store):
+    remote._retention = Retention(last=2)
+    torn = upload(remote, store, 50)
+    remote._fs.rm_file(f"{remote._place(torn)}/manifest.json")
+    for step in (100, 200, 300):
+        upload(remote, store, step)
+    assert remote.retire() == [100]
+    assert [manifest.step for manifest in remote.committed()] == [300, 200]
+    assert len(remote._places()) == 2
+
+
+def test_a_store_that_stutters_is_asked_again(stuttering, store):
+    remote, errors, pauses = stuttering
+    errors += [OSError("503 Slow Down"), RuntimeError("429")]
+    manifest = upload(remote, store, 100)
+    assert remote.committed() == [manifest]
+    assert pauses == list(PAUSES_S[:2])
+
+
+def test_a_store_that_keeps_failing_is_given_up_with_its_reason(stuttering, store):
+    remote, errors, pauses = stuttering
+    errors += [OSError("503 Slow Down")] * (len(PAUSES_S) + 1)
+    with pytest.raises(RemoteError, match="OSError: 503 Slow Down"):
+        upload(remote, store, 100)
+    assert pauses == list(PAUSES_S)
+
+
+def test_a_store_that_refuses_us_is_not_asked_again(stuttering, store):
+    remote, errors, pauses = stuttering
+    errors += [PermissionError("403 Forbidden")]
+    with pytest.raises(RemoteError, match="403 Forbidden"):
+        upload(remote, store, 100)
+    assert pauses == []
+
+
+def test_a_remote_that_cannot_be_asked_is_named_unless_there_is_nothing_else(stuttering, store):
+    remote, errors, _ = stuttering
+    errors += [PermissionError("403 Forbidden")] * 2
+    with pytest.raises(RemoteError, match="403"):
+        newest_of_both(store, remote)
+    save(store, 100)
+    found = newest_of_both(store, remote)
+    assert found.manifest.step == 100
+    assert "403 Forbidden" in found.fault
+
+
+def test_an_address_that_cannot_be_used_is_refused_with_its_name():
+    fsspec.register_implementation("bare", "nobody.has.this", clobber=True, errtxt="install nobody")
+    for url in ("nobody-knows-this://x", "bare://x"):
+        with pytest.raises(RemoteError, match=url):
+            RemoteStore(url)
+
+
+def test_what_waits_is_overtaken_and_kept_on_the_disk_until_it_is_through(store, tmp_path):
+    store = CheckpointStore(store.root, retention=Retention(last=1))
+    remote, told = RemoteStore((tmp_path / "remote").as_uri()), []
+    gate, begun = threading.Event(), threading.Event()
+    whole = remote.upload
+
+    def slow(directory, manifest):
+        begun.set()
+        assert gate.wait(PATIENCE_S)
+        whole(directory, manifest)
+
+    remote.upload = slow
+    uploads = Uploads(store, remote, told.append)
+    uploads.offer(save(store, 100))
+    assert begun.wait(PATIENCE_S)
+    uploads.offer(save(store, 200))
+    uploads.offer(save(store, 300))
+    assert not uploads.wait(0.0)
+    assert store.retire() == [200]
+    gate.set()
+    assert uploads.wait(PATIENCE_S)
+    assert [(each.manifest.step, each.overtaken, each.error) for each in told] == [
+        (200, True, ""),
+        (100, False, ""),
+        (300, False, ""),
+    ]
+    assert [manifest.step for manifest in remote.committed()] == [300, 100]
+    assert store.retire() == [100]
+
+
+def test_an_upload_that_fails_is_told_and_the_next_one_tried(stuttering, store):
+    remote, errors, _ = stuttering
+    errors += [PermissionError("403 Forbidden")]
+    told = []
+    uploads = Uploads(store, remote, told.append)
+    for step in (100, 200):
+        uploads.offer(save(store, step))
+        assert uploads.wait(PATIENCE_S)
+    assert "403 Forbidden" in told[0].error
+    assert told[1].error == ""
+    assert [manifest.step for manifest in remote.committed()] == [200]
+
+
+def test_the_remote_is_kept_tidy_and_where_that_fails_the_upload_stands(stuttering, store):
+    remote, errors, _ = stuttering
+    remote._retention = Retention(last=1)
+    told = []
+    uploads = Uploads(store, remote, told.append)
+    for step in (100, 200):
+        uploads.offer(save(store, step))
+        assert uploads.wait(PATIENCE_S)
+    assert [manifest.step for manifest in remote.committed()] == [200]
+    remote.upload = lambda *_: errors.append(PermissionError("403 Forbidden"))
+    uploads.offer(save(store, 300))
+    assert uploads.wait(PATIENCE_S)
+    assert (told[-1].error, "403" in told[-1].untidy) == ("", True)

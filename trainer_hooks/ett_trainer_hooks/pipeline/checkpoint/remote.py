@@ -1,0 +1,214 @@
+"""Committed checkpoints at a URL that fsspec understands: a second place, from which a lost disk is restored.
+
+    step_300-0123456789abcdef/   the files of the checkpoint; manifest.json comes last and makes it exist
+    latest                       the name of the one that came last, for people and scripts
+
+Object stores rename nothing, so every upload has a directory of its own, named by its commit. One
+process writes; whoever reads checks sizes and hashes. A store that throttles or stutters is asked again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
+from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, Manifest
+from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
+from ett_trainer_hooks.pipeline.checkpoint.store import LATEST, CheckpointStore, Found, PassedOver
+
+P = ParamSpec("P")
+T = TypeVar("T")
+WORKERS = 4
+"""Files on their way at once."""
+PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds before a store is asked again, and how often."""
+_NAME = re.compile(r"step_(\d+)-[0-9a-f]{16}")
+
+
+class RemoteError(Exception):
+    """The remote store cannot be used now; the message says why."""
+
+
+class RemoteStore:
+    """The checkpoints below a URL.
+
+    Args:
+        url: such as `s3://bucket/job-17`; what fsspec needs for it must be installed.
+        retention: which of them stay.
+        workers: files on their way at once.
+        pause: waits so many seconds before a store is asked again.
+
+    Raises:
+        RemoteError: nobody knows this kind of URL, or its package is missing.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        retention: Retention | None = None,
+        workers: int = WORKERS,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.url = url
+        self._retention = retention or Retention()
+        self._workers = workers
+        self._pause = pause
+        self._fs, self._root = _opened(url)
+
+    def upload(self, directory: Path, manifest: Manifest) -> None:
+        """Bring a committed checkpoint there; when this returns, it exists there whole.
+
+        Raises:
+            RemoteError: it does not.
+        """
+        place = self._place(manifest)
+        for folder in sorted({f"{place}/{name}".rpartition("/")[0] for name in manifest.files} | {place}):
+            self._ask(self._fs.makedirs, folder, exist_ok=True)
+        self._each(manifest, lambda name: self._fs.put_file(str(directory / name), f"{place}/{name}"))
+        self._check_sizes(manifest)
+        self._ask(self._fs.pipe_file, f"{place}/{manifests.NAME}", manifests.encoded(manifest))
+        self._ask(self._fs.pipe_file, f"{self._root}/{LATEST}", f"{place.rpartition('/')[2]}\n".encode())
+
+    def committed(self) -> list[Manifest]:
+        """Checkpoints that are there whole, newest first; their files are not looked at.
+
+        Raises:
+            RemoteError: the store cannot be asked.
+        """
+        found = [manifest for manifest in map(self._manifest, self._places()) if manifest is not None]
+        return sorted(found, key=lambda each: each.sequence, reverse=True)
+
+    def download(self, manifest: Manifest, directory: Path) -> None:
+        """Bring the files of a checkpoint into a directory, and check them.
+
+        Raises:
+            DamagedError: they are not what was committed.
+            RemoteError: the store cannot be asked.
+        """
+        place = self._place(manifest)
+        for name in manifest.files:
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        self._each(manifest, lambda name: self._fs.get_file(f"{place}/{name}", str(directory / name)))
+        manifests.check(directory, manifest)
+
+    def retire(self) -> list[int]:
+        """Remove what the retention no longer wants, and older uploads that never ended; returns its steps.
+
+        Raises:
+            RemoteError: the store cannot be asked.
+        """
+        committed = self.committed()
+        leaving = retired(committed, self._retention)
+        for manifest in leaving:
+            self._ask(self._fs.rm_file, f"{self._place(manifest)}/{manifests.NAME}")
+            self._ask(self._fs.rm, self._place(manifest), recursive=True)
+        oldest = min((each.step for each in committed if each not in leaving), default=0)
+        for place in self._places():
+            if _step_of(place) < oldest and self._manifest(place) is None:
+                self._ask(self._fs.rm, place, recursive=True)
+        return [manifest.step for manifest in leaving]
+
+    def _place(self, manifest: Manifest) -> str:
+        return f"{self._root}/step_{manifest.step}-{manifest.commit}"
+
+    def _places(self) -> list[str]:
+        self._fs.invalidate_cache()
+        try:
+            entries = self._ask(self._fs.ls, self._root, detail=False)
+        except FileNotFoundError:
+            return []
+        paths = [str(entry).rstrip("/") for entry in entries]
+        return sorted(path for path in paths if _NAME.fullmatch(path.rpartition("/")[2]))
+
+    def _manifest(self, place: str) -> Manifest | None:
+        try:
+            return manifests.decoded(self._ask(self._fs.cat_file, f"{place}/{manifests.NAME}"))
+        except (FileNotFoundError, DamagedError):
+            return None
+
+    def _check_sizes(self, manifest: Manifest) -> None:
+        self._fs.invalidate_cache()
+        for name, mark in manifest.files.items():
+            size = self._ask(self._fs.size, f"{self._place(manifest)}/{name}")
+            if size != mark.size:
+                raise RemoteError(f"{self.url}: {name} has {size} of {mark.size} bytes after its upload")
+
+    def _each(self, manifest: Manifest, work: Callable[[str], object]) -> None:
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="checkpoint upload") as pool:
+            for done in [pool.submit(self._ask, work, name) for name in manifest.files]:
+                done.result()
+
+    def _ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The answer of the store, which may stutter; FileNotFoundError passes through."""
+        for pause_s in (*PAUSES_S, None):
+            try:
+                return question(*args, **kwargs)
+            except FileNotFoundError:  # noqa: PERF203 - asked of a network
+                raise
+            except Exception as error:  # stores of all kinds raise errors of all kinds
+                if pause_s is None or isinstance(error, PermissionError):
+                    raise RemoteError(f"{self.url}: {type(error).__name__}: {error}") from error
+                self._pause(pause_s)
+        raise AssertionError
+
+
+def newest_of_both(store: CheckpointStore, remote: RemoteStore) -> Found:
+    """The newest intact checkpoint of either; one that only the remote has is brought into the store.
+
+    A remote that cannot be asked is named in `fault`, and what the store has is taken.
+
+    Raises:
+        RemoteError: the remote cannot be asked, and the store has nothing.
+        OSError: the store cannot be read.
+    """
+    found = store.newest_intact()
+    try:
+        candidates = remote.committed()
+    except RemoteError as error:
+        if found.manifest is None:
+            raise
+        return msgspec.structs.replace(found, fault=str(error))
+    passed_over = list(found.passed_over)
+    newest_here = 0 if found.manifest is None else found.manifest.sequence
+    for manifest in (each for each in candidates if each.sequence > newest_here):
+        fault = _fetch(store, remote, manifest)
+        if fault is None:
+            return Found(manifest, store.path_of(manifest.step), tuple(passed_over))
+        passed_over.append(fault)
+    return msgspec.structs.replace(found, passed_over=tuple(passed_over))
+
+
+def _fetch(store: CheckpointStore, remote: RemoteStore, manifest: Manifest) -> PassedOver | None:
+    """Bring a checkpoint from the remote into the store; returns why it could not be had."""
+    directory = None
+    try:
+        directory = store.begin(manifest.step)
+        remote.download(manifest, directory)
+        store.adopt(directory, manifest)
+    except (DamagedError, RemoteError, OSError) as error:
+        if directory is not None:
+            store.abandon(directory)
+        return PassedOver(manifest.step, f"{error} (in {remote.url})", lasting=False)
+    return None
+
+
+def _step_of(place: str) -> int:
+    return int(place.rpartition("/")[2].removeprefix("step_").partition("-")[0])
+
+
+def _opened(url: str) -> tuple[Any, str]:
+    try:
+        import fsspec.core  # noqa: PLC0415 - an extra
+
+        files, root = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise RemoteError(f"{url}: {error}") from error
+    return files, str(root).rstrip("/")

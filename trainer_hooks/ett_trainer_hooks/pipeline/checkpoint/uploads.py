@@ -1,0 +1,95 @@
+"""Committed checkpoints on their way to a remote store, one at a time, beside the training.
+
+A thread of the lead process does it. What waits is overtaken by what is committed later: a slow remote
+gets fewer checkpoints, never older ones, and holds nothing up. Each checkpoint is told of once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import msgspec
+
+from ett_trainer_hooks.pipeline.checkpoint.manifest import Manifest
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """What became of an upload: it is there, unless `error` says why not, or it was `overtaken`.
+
+    `untidy`: why what the remote no longer wants is still there.
+    """
+
+    manifest: Manifest
+    seconds: float
+    error: str = ""
+    overtaken: bool = False
+    untidy: str = ""
+
+
+class Uploads:
+    """Brings checkpoints of a store to a remote one.
+
+    Args:
+        store: where they are committed; one that is waiting or on its way is not retired there.
+        remote: where they go.
+        tell: called once for each that was offered, on whichever thread knows.
+    """
+
+    def __init__(self, store: CheckpointStore, remote: RemoteStore, tell: Callable[[Upload], None]) -> None:
+        self._store = store
+        self._remote = remote
+        self._tell = tell
+        self._changed = threading.Condition()
+        self._waiting: tuple[Manifest, ExitStack] | None = None
+        self._idle = True
+
+    def offer(self, manifest: Manifest) -> None:
+        """Have a committed checkpoint uploaded; returns at once."""
+        held = ExitStack()
+        held.enter_context(self._store.hold(manifest))
+        with self._changed:
+            overtaken, self._waiting = self._waiting, (manifest, held)
+            begins, self._idle = self._idle, False
+        if begins:
+            threading.Thread(target=self._run, name="checkpoint uploads", daemon=True).start()
+        if overtaken is not None:
+            overtaken[1].close()
+            self._tell(Upload(overtaken[0], 0.0, overtaken=True))
+
+    def wait(self, patience_s: float | None = None) -> bool:
+        """Until nothing is on its way or waiting; False where that takes longer than `patience_s`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._idle, patience_s)
+
+    def _run(self) -> None:
+        while (order := self._next()) is not None:
+            manifest, held = order
+            with held:
+                upload = self._upload(manifest)
+            self._tell(upload)
+
+    def _next(self) -> tuple[Manifest, ExitStack] | None:
+        with self._changed:
+            order, self._waiting = self._waiting, None
+            if order is None:
+                self._idle = True
+                self._changed.notify_all()
+            return order
+
+    def _upload(self, manifest: Manifest) -> Upload:
+        began_s = time.monotonic()
+        try:
+            self._remote.upload(self._store.path_of(manifest.step), manifest)
+        except (RemoteError, OSError) as error:
+            return Upload(manifest, time.monotonic() - began_s, str(error))
+        seconds = time.monotonic() - began_s
+        try:
+            self._remote.retire()
+        except RemoteError as error:
+            return Upload(manifest, seconds, untidy=str(error))
+        return Upload(manifest, seconds)
