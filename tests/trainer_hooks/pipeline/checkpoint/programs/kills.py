@@ -1,0 +1,146 @@
+"""Ranks that do nothing but save are killed at random instants, again and again, over one store.
+
+    python kills.py FOLDER SEED KILLS MODE RANKS
+
+Prints a JSON list, for each kill: the step that was published before it, what a later start finds, and
+whether that holds one step of all ranks. torch is imported once; the ranks of each run are forks of
+this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
+
+PATIENCE_S = 60.0
+LONGEST_S = 0.3
+"""Of the time between the first save of a run and its kill."""
+SIZE = 200_000
+
+
+class Count:
+    """A position in the data that each rank has for itself."""
+
+    at = 0
+
+    def state_dict(self):
+        return self.at
+
+    def load_state_dict(self, state):
+        self.at = state
+
+
+def state_of(ranks, value):
+    """Tensors of every rank and one of all; `value` is what they are filled with."""
+    return {"model": {name: torch.full((SIZE,), float(value)) for name in ("same", *ranks)}, "step": value}
+
+
+def save_for_ever(root: Path, meeting: Path, mode: str, rank: int, ranks: int) -> None:
+    """What a rank does: resume, check, and save one step after another."""
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks)
+    keeper = Checkpointer(CheckpointStore(root), Recorder.from_env({}), mode=mode)
+    state, count = state_of([f"w{rank}"], 0), Count()
+    step = keeper.resume(state, own={"count": count})
+    weights = state["model"].values()
+    assert all(bool((tensor == step).all()) for tensor in weights), f"rank {rank} has not step {step}"
+    assert (state["step"], count.at) == (step, step)
+    while True:
+        step += 1
+        for tensor in weights:
+            tensor.fill_(step)
+        count.at = state["step"] = step
+        keeper.save(step, state, own={"count": count})
+        for tensor in weights:
+            tensor.fill_(-1)  # training goes on: what is saved must not change
+        count.at = -1
+
+
+def check(root: Path, ranks: int) -> None:
+    """The newest intact checkpoint holds one step, of all ranks."""
+    found = CheckpointStore(root).newest_intact()
+    state = state_of([f"w{rank}" for rank in range(ranks)], 0)
+    dcp.load(state, checkpoint_id=found.directory)
+    step = found.manifest.step
+    held = {name: tensor.unique().tolist() for name, tensor in state["model"].items()}
+    assert set(map(tuple, held.values())) == {(float(step),)}, held
+    assert state["step"] == step
+    assert found.manifest.world_size == ranks
+
+
+def forked(work, *given) -> int:
+    """A child that does the work, and ends with 1 where it raises."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work(*given)
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 - nothing of the child may run on
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+    return pid
+
+
+def published(root: Path) -> str:
+    latest = root / "latest"
+    return latest.read_text().strip() if latest.exists() else ""
+
+
+def saves_have_begun(root: Path, before: set[str]) -> bool:
+    now = {path.name for path in root.iterdir()} if root.is_dir() else set()
+    return any(name.startswith("step_") for name in now - before)
+
+
+def one_kill(root: Path, folder: Path, mode: str, ranks: int, chance: random.Random) -> dict[str, object]:
+    before = {path.name for path in root.iterdir()} if root.is_dir() else set()
+    meeting = folder / f"meeting{chance.random()}"
+    pids = [forked(save_for_ever, root, meeting, mode, rank, ranks) for rank in range(ranks)]
+    deadline = time.monotonic() + PATIENCE_S
+    while not saves_have_begun(root, before):
+        assert time.monotonic() < deadline, "no rank began to save"
+        assert not any(os.waitpid(pid, os.WNOHANG)[0] for pid in pids), "a rank ended by itself"
+        time.sleep(0.002)
+    time.sleep(chance.uniform(0, LONGEST_S))
+    chance.shuffle(pids)
+    known = published(root)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        time.sleep(chance.choice([0, 0.01]))
+    return {"published": known, **outcome(root, ranks)}
+
+
+def outcome(root: Path, ranks: int) -> dict[str, object]:
+    found = CheckpointStore(root).newest_intact()
+    if found.manifest is None:
+        return {"found": 0, "passed_over": [each.why for each in found.passed_over], "checked": True}
+    ended = os.waitstatus_to_exitcode(os.waitpid(forked(check, root, ranks), 0)[1])
+    return {
+        "found": found.manifest.step,
+        "passed_over": [each.why for each in found.passed_over],
+        "checked": ended == 0,
+    }
+
+
+def main(folder: Path, seed: str, kills: str, mode: str, ranks: str) -> None:
+    chance = random.Random(seed)
+    root = folder / "store"
+    print(json.dumps([one_kill(root, folder, mode, int(ranks), chance) for _ in range(int(kills))]))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,285 @@
+"""Saves that do not hold up the training, into a store that does not lie, told as they come about.
+
+All ranks call the same methods in the same order, on their training threads. A save copies the
+state, or (mode `sync`) writes it, then goes on on a thread of its own, over a process group of its own; in
+mode `async_process` the files are written by a process beside each rank. One save is in flight: the next
+one waits for it, up to `patience_s`, and then is given up on all ranks. A save that fails, for
+whatever reason, is told, and training goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.planner import SavePlanner
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.agreement import all_agree
+from ett_trainer_hooks.pipeline.checkpoint.arena import Arena
+from ett_trainer_hooks.pipeline.checkpoint.deferral import Deferral
+from ett_trainer_hooks.pipeline.checkpoint.fates import Fates
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore, newest_of_both
+from ett_trainer_hooks.pipeline.checkpoint.resumable import Resumable, key_of, packed, unpack
+from ett_trainer_hooks.pipeline.checkpoint.scribe import Scribe, ScribedWriter
+from ett_trainer_hooks.pipeline.checkpoint.snapshot import (
+    FailedPlanner,
+    LivePlanner,
+    SnapshotPlanner,
+    snapshot,
+)
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
+from ett_trainer_hooks.pipeline.checkpoint.writer import StoreWriter
+from ett_trainer_hooks.recording.spans import SaveSpan
+
+Mode = Literal["sync", "async_thread", "async_process"]
+TRACK = "checkpoint"
+"""The track of what goes on beside the training."""
+PATIENCE_S = 60.0
+
+
+class Checkpointer:
+    """Saves into a store and resumes from it.
+
+    Args:
+        store: the same on every rank.
+        recorder: what is told to.
+        remote: a second place, to which rank 0 brings what is committed; only there it counts as durable.
+        mode: `sync` writes while the trainer waits; `async_thread` and `async_process` copy meanwhile.
+        threads: threads that write a rank's files.
+        patience_s: longest wait for the save before.
+    """
+
+    def __init__(  # noqa: PLR0913 - settings
+        self,
+        store: CheckpointStore,
+        recorder: Recorder,
+        *,
+        remote: RemoteStore | None = None,
+        mode: Mode = "async_thread",
+        threads: int = 1,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self.store = store
+        self._recorder = recorder
+        self._remote = remote
+        self._told_mode = "sync" if mode == "sync" else "async"
+        self._threads = threads
+        self._patience_s = patience_s
+        self._joined = dist.is_available() and dist.is_initialized()
+        self._rank = dist.get_rank() if self._joined else 0
+        self._group = dist.new_group(backend="gloo") if self._joined else None
+        self._arena = Arena(shared=mode == "async_process") if mode != "sync" else None
+        self._scribe = Scribe() if mode == "async_process" else None
+        self._deferral = Deferral(recorder)
+        self._fates = Fates(recorder, store, remote, leads=self._rank == 0)
+        self._flight: threading.Thread | None = None
+        if not self._joined:  # torch says at every save that one process saves alone
+            warnings.filterwarnings("ignore", message="torch.distributed is (disabled|unavailable)")
+
+    def no_wait(self, model: torch.nn.Module, *optimizers: torch.optim.Optimizer) -> None:
+        """Let copies of weights be made during the next forward pass of the model; `save` returns before.
+
+        What is saved besides must not change before the backward pass of the model, nor may the model's
+        forward pass change its parameters, as caches of tables on a GPU do.
+        """
+        self._deferral.guard(model, optimizers)
+
+    def save(
+        self,
+        step: int,
+        state: Mapping[str, Any],
+        *,
+        own: Mapping[str, Resumable] | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> None:
+        """Save the state after `step`; when this returns, it may change (but see `no_wait`).
+
+        Args:
+            step: steps completed.
+            state: what `torch.distributed.checkpoint` takes, the same keys on every rank.
+            own: what each rank has for itself.
+            metrics: what the retention may go by.
+        """
+        with self._recorder.checkpoint(step, mode=self._told_mode) as span:
+            began_s = time.monotonic()
+            free = self._wait_for_previous()
+            span.wait_previous_s = time.monotonic() - began_s
+            if free:
+                go_on = self._begin(span, {**state}, own or {}, metrics or {})
+        if free:
+            go_on()
+        else:
+            late = f"the save before is still being written after {self._patience_s:g} s"
+            self._fates.failed(span, late)
+
+    def find(self) -> Found:
+        """The newest intact checkpoint, looked for by rank 0; tells which were passed over, and why.
+
+        One that is damaged for good is set aside, where the store can be written to.
+
+        Raises:
+            OSError: the store cannot be read.
+            RemoteError: the remote store cannot be asked, and the other one has nothing.
+        """
+        answer: list[Any] = [None]
+        if self._rank == 0:
+            answer = [_or_error(self._newest)]
+        if self._joined:
+            dist.broadcast_object_list(answer, src=0, group=self._group)
+        found: Found | Exception = answer[0]
+        if isinstance(found, Exception):
+            raise found
+        if self._rank == 0:
+            self._fates.found(found)
+        return found
+
+    def load(self, found: Found, state: dict[str, Any], *, own: Mapping[str, Resumable] | None = None) -> int:
+        """Read a checkpoint into the tensors of `state`, and what is this rank's own; returns its step.
+
+        Objects of `state` are replaced in it. What ranks have for themselves cannot be taken over by
+        another number of ranks: it stays as it is, and a decision tells so.
+        """
+        if found.manifest is None or found.directory is None:
+            return 0
+        held = dcp.FileSystemReader(found.directory).read_metadata().state_dict_metadata
+        key, same = key_of(self._rank), found.manifest.world_size == self._world_size
+        mine = {key: b""} if own and same and key in held else {}
+        wanted = {**state, **mine}
+        dcp.load(wanted, checkpoint_id=found.directory, process_group=self._group)
+        state.update({name: value for name, value in wanted.items() if name not in mine})
+        missing = unpack(wanted[key], own) if own and mine else sorted(own or ())
+        why = f"the checkpoint of step {found.manifest.step} does not hold it"
+        if not same:
+            why = f"{found.manifest.world_size} ranks saved it, {self._world_size} resume"
+        for name in missing:
+            self._recorder.decision(f"{name} of this rank begins anew", why)
+        return found.manifest.step
+
+    def resume(self, state: dict[str, Any], *, own: Mapping[str, Resumable] | None = None) -> int:
+        """Find and load, as the phase `checkpoint_load`; the step resumed from, 0 where there is none."""
+        with self._recorder.phase("checkpoint_load") as span:
+            step = span.resumed_step = self.load(self.find(), state, own=own)
+        return step
+
+    def wait(self) -> None:
+        """Until the save in flight is over and told."""
+        if self._flight is not None and self._flight.is_alive():
+            with self._recorder.phase("checkpoint"):
+                self._flight.join()
+
+    def close(self, patience_s: float | None = None) -> bool:
+        """Wait for the save in flight and for uploads, then end what was begun beside the training.
+
+        False where the uploads take longer than `patience_s`: the last checkpoint is in the store alone.
+        """
+        self.wait()
+        if self._scribe is not None:
+            self._scribe.close()
+        return self._fates.wait(patience_s)
+
+    def _newest(self) -> Found:
+        if self._remote is None:
+            return self.store.newest_intact()
+        return newest_of_both(self.store, self._remote)
+
+    @property
+    def _world_size(self) -> int:
+        return dist.get_world_size() if self._joined else 1
+
+    def _wait_for_previous(self) -> bool:
+        """Whether no rank has a save in flight any longer."""
+        if self._flight is None:
+            return True
+        self._flight.join(self._patience_s)
+        over = not self._flight.is_alive()
+        return all_agree(b"over" if over else None) if self._joined else over
+
+    def _begin(
+        self,
+        span: SaveSpan,
+        state: dict[str, Any],
+        own: Mapping[str, Resumable],
+        metrics: Mapping[str, float],
+    ) -> Callable[[], None]:
+        """What keeps the trainer waiting of a save; returns what is to be done once it need not wait."""
+        writer, began_s = self._writer(span.saved_step, metrics), time.monotonic()
+        planner = self._planner(state, own)
+        if self._arena is None:
+            error = self._error_of_writing(writer, planner)
+            return lambda: self._fates.ended(span, error, began_s)
+        span.staging_s = time.monotonic() - began_s
+        self._deferral.begin()
+        flight = threading.Thread(
+            target=self._fly, args=(span, writer, planner, began_s), name="checkpoint", daemon=True
+        )
+        self._flight = flight
+        self._fates.began(span)
+        return flight.start
+
+    def _writer(self, step: int, metrics: Mapping[str, float]) -> StoreWriter:
+        if self._scribe is None:
+            return StoreWriter(self.store, step, metrics=metrics, threads=self._threads)
+        return ScribedWriter(self._scribe, self.store, step, metrics=metrics, threads=self._threads)
+
+    def _planner(self, state: dict[str, Any], own: Mapping[str, Resumable]) -> SavePlanner:
+        """Of the live state, or of its copy; the other ranks hear of one that cannot be had."""
+        try:
+            whole = {
+                key: value.state_dict() if _is_resumable(value) else value for key, value in state.items()
+            }
+            if own:
+                whole[key_of(self._rank)] = packed(own)
+            if self._arena is None:
+                return LivePlanner(whole)
+            may_wait = self._deferral.may_wait()
+            return SnapshotPlanner(snapshot(whole, self._arena, leads=self._rank == 0, may_wait=may_wait))
+        except Exception as error:  # noqa: BLE001 - objects of all kinds raise errors of all kinds
+            return FailedPlanner(error)
+
+    def _error_of_writing(self, writer: StoreWriter, planner: SavePlanner) -> BaseException | None:
+        """Write, and commit, together with the other ranks; returns why it did not come to that."""
+        try:
+            dcp.save({}, storage_writer=writer, planner=planner, process_group=self._group)
+        except (Exception, CheckpointException) as error:  # noqa: BLE001 - whatever it is, training goes on
+            return error
+        return None
+
+    def _fly(self, span: SaveSpan, writer: StoreWriter, planner: SavePlanner, began_s: float) -> None:
+        """What goes on beside the training: a thread."""
+        planner = self._with_all_copies(planner, span, began_s)
+        self._deferral.done()
+        upload_began_s = time.monotonic()
+        with self._recorder.phase("checkpoint_upload", track=TRACK, step=span.saved_step):
+            error = self._error_of_writing(writer, planner)
+        span.upload_s = time.monotonic() - upload_began_s
+        self._fates.ended(span, error, began_s)
+
+    def _with_all_copies(self, planner: SavePlanner, span: SaveSpan, began_s: float) -> SavePlanner:
+        if not isinstance(planner, SnapshotPlanner) or planner.taken.complete:
+            return planner
+        try:
+            with self._recorder.phase("checkpoint_staging", track=TRACK, step=span.saved_step):
+                planner.taken.copy_rest()
+        except Exception as error:  # noqa: BLE001 - the other ranks hear of it
+            return FailedPlanner(error)
+        span.staging_s = time.monotonic() - began_s
+        return planner
+
+
+def _is_resumable(value: object) -> bool:
+    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+
+
+def _or_error(work: Callable[[], Found]) -> Found | Exception:
+    try:
+        return work()
+    except (OSError, RemoteError) as error:
+        return error

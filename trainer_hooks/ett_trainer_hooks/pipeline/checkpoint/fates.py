@@ -1,0 +1,111 @@
+"""What becomes of saves, told to the recorder, and the tidying up that follows.
+
+A save is durable once it is committed, or, with a remote store, once it is there. One rank says so; that
+it failed is said by every rank that knows. Called on whichever thread knows.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
+from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
+from ett_trainer_hooks.pipeline.checkpoint.uploads import Upload, Uploads
+from ett_trainer_hooks.recording.spans import SaveSpan, describe
+
+CUT = "the process ended before the save was complete"
+
+
+class Fates:
+    """Tells what becomes of the saves of this rank; `leads`: for all ranks."""
+
+    def __init__(
+        self, recorder: Recorder, store: CheckpointStore, remote: RemoteStore | None, *, leads: bool
+    ) -> None:
+        self._recorder = recorder
+        self._store = store
+        self._leads = leads
+        self._uploads = Uploads(store, remote, self._uploaded) if remote and leads else None
+        self._on_their_way: dict[str, tuple[SaveSpan, float]] = {}
+
+    def began(self, span: SaveSpan) -> None:
+        """A save goes on beside the training; should the process end now, it has failed."""
+        self._recorder.last_words = lambda: self.failed(span, CUT)
+
+    def ended(self, span: SaveSpan, error: BaseException | None, began_s: float) -> None:
+        """All ranks have written and the checkpoint is committed, or why it is not; begun at `began_s`."""
+        if error is not None:
+            self.failed(span, describe(error))
+        else:
+            self._committed(span, began_s)
+        if self._leads:
+            self._tidy_up(failed=error is not None)
+        self._recorder.last_words = None
+
+    def failed(self, span: SaveSpan, why: str) -> None:
+        """The checkpoint will never be durable."""
+        self._recorder.checkpoint_failed(span.saved_step, why, mode=span.mode)
+
+    def found(self, found: Found) -> None:
+        """What a start takes, and what it does not take, with the reason; the damaged is set aside."""
+        taken = "training starts anew" if found.manifest is None else f"step {found.manifest.step} is taken"
+        for passed in found.passed_over:
+            what = f"the checkpoint of step {passed.step} is passed over"
+            self._recorder.decision(what, f"{passed.why}; {taken}")
+            if passed.lasting and not self._is_replaced(passed.step, found):
+                with suppress(OSError, KeyError):
+                    self._store.set_aside(passed.step)
+        if found.fault:
+            self._recorder.decision(
+                "the remote store is not asked for a newer checkpoint", f"{found.fault}; {taken}"
+            )
+
+    def wait(self, patience_s: float | None) -> bool:
+        """Until nothing is on its way to the remote store; False where that takes longer."""
+        return self._uploads is None or self._uploads.wait(patience_s)
+
+    def _is_replaced(self, step: int, found: Found) -> bool:
+        return found.manifest is not None and found.manifest.step == step
+
+    def _committed(self, span: SaveSpan, began_s: float) -> None:
+        manifest = None
+        if self._leads:
+            with suppress(OSError, DamagedError):
+                manifest = manifests.read(self._store.path_of(span.saved_step))
+        span.bytes = manifest.size if manifest else None
+        if span.mode == "async":
+            self._recorder.save_ended(span)
+        if manifest is not None and self._uploads is not None:
+            self._on_their_way[manifest.commit] = (span, began_s)
+            self._uploads.offer(manifest)
+        elif self._leads:
+            self._durable(span, began_s)
+
+    def _durable(self, span: SaveSpan, began_s: float) -> None:
+        duration_s = time.monotonic() - began_s
+        self._recorder.durable(span.saved_step, mode=span.mode, bytes=span.bytes, duration_s=duration_s)
+
+    def _uploaded(self, upload: Upload) -> None:
+        span, began_s = self._on_their_way.pop(upload.manifest.commit)
+        if upload.overtaken:
+            why = "a later one was committed before its turn came"
+            self._recorder.decision(f"the checkpoint of step {span.saved_step} is not uploaded", why)
+        elif upload.error:
+            self.failed(span, upload.error)
+        else:
+            self._durable(span, began_s)
+        if upload.untidy:
+            self._recorder.decision("checkpoints that are no longer wanted stay", upload.untidy)
+
+    def _tidy_up(self, *, failed: bool) -> None:
+        try:
+            if failed:
+                self._store.clear_up()
+            else:
+                self._store.retire()
+        except OSError as error:
+            self._recorder.decision("checkpoints that are no longer wanted stay", describe(error))
