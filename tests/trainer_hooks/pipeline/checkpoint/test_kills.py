@@ -32,6 +32,6 @@ def test_what_was_published_before_a_kill_is_whole_after_it(mode, ranks, tmp_pat
     for outcome in outcomes:
         assert outcome["checked"], done.stderr[-3000:]
         assert outcome["passed_over"] == []
-        assert outcome["found"] >= int(outcome["published"].removeprefix("step_") or 0)
+        assert outcome["found"] >= int(outcome["published"].removeprefix("step_"))
     steps = [outcome["found"] for outcome in outcomes]
-    assert steps == sorted(steps)
+    assert steps == sorted(set(steps))
