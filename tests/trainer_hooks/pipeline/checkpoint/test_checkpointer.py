@@ -177,7 +177,7 @@ def test_without_waiting_each_save_still_holds_one_step(alone):
     keeper, told = alone
     model = Model()
     keeper._deferral._copied = AskedFor(keeper._arena)
-    optimizer = torch.optim.SGD([model.plain], lr=-1.0)
+    optimizer = torch.optim.SGD([model.plain], lr=1.0, maximize=True)
     keeper.no_wait(model, optimizer)
     for step in range(1, 6):
         model().backward()
