@@ -7,7 +7,7 @@ change in the forward pass; so they, and small tensors, of which a copy is cheap
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -30,7 +30,7 @@ class Deferral:
     def guard(self, model: torch.nn.Module, optimizers: Iterable[torch.optim.Optimizer]) -> None:
         """From now on, copies may wait until the backward pass of the model or a step of an optimizer."""
         self._model = model
-        model.register_full_backward_pre_hook(self.join)
+        model.register_forward_hook(self._before_backward)
         for optimizer in optimizers:
             optimizer.register_step_pre_hook(self.join)
 
@@ -59,3 +59,24 @@ class Deferral:
         if not self._copied.is_set():
             with self._recorder.phase("checkpoint"):
                 self._copied.wait()
+
+    def _before_backward(self, _: torch.nn.Module, __: Any, outcome: Any) -> None:  # noqa: ANN401 - as torch calls
+        """Join when there is a gradient of what the forward pass gave, before those of weights."""
+        if self._copied.is_set():
+            return
+        followed = [tensor for tensor in _tensors_in(outcome) if tensor.requires_grad]
+        for tensor in followed:
+            tensor.register_hook(self.join)
+        if not followed:
+            self.join()
+
+
+def _tensors_in(outcome: object) -> Iterator[torch.Tensor]:
+    if isinstance(outcome, torch.Tensor):
+        yield outcome
+    elif isinstance(outcome, Mapping):
+        for value in outcome.values():
+            yield from _tensors_in(value)
+    elif isinstance(outcome, list | tuple):
+        for value in outcome:
+            yield from _tensors_in(value)

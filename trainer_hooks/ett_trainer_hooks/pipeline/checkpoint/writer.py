@@ -52,7 +52,12 @@ def write_files(place: Place, plan: SavePlan, planner: SavePlanner, threads: int
         OSError: the store does not take it.
     """
     writer = FileSystemWriter(place.directory, sync_files=False, thread_count=threads)
-    results = writer.write_data(replace(plan, storage_data=place.prefix), planner).wait()
+    try:
+        results = writer.write_data(replace(plan, storage_data=place.prefix), planner).wait()
+    except RuntimeError as error:
+        if isinstance(error.__context__, OSError):  # torch tells of positions in the file, not of the disk
+            raise error.__context__ from None
+        raise
     if len(results) != len(plan.items):
         raise OSError(f"{len(plan.items) - len(results)} of {len(plan.items)} items are not written")
     names = {result.storage_data.relative_path for result in results}

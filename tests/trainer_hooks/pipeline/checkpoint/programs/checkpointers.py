@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from gloo_ranks import answer, join
 
@@ -126,6 +127,7 @@ def in_mode(job):
     with full_disk(scribe.pid if scribe else os.getpid()):
         job.save(4)
         job.keeper.wait()
+    dist.barrier()  # rank 0 has tidied up
     told["after_failures"] = sorted(path.name for path in job.store.root.iterdir())
     job.save(5)
     job.keeper.wait()
