@@ -38,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exporter", metavar="URL", help="send to an exporter, as fast as it acknowledges")
     add_token_file(parser)
     parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is true of each job, as JSON")
+    parser.add_argument(
+        "--victims",
+        type=int,
+        metavar="N",
+        help="show what preempting one job at N moments would lose: any, or the one with least unsaved",
+    )
     parser.add_argument("--live", action="store_true", help="go on after the window, by the clock")
     parser.add_argument(
         "--speed",
@@ -77,6 +83,7 @@ def run(
     from ett_cli.simulate.fleet import Fleet
     from ett_cli.simulate.settings import scenario
     from ett_cli.simulate.sinks import SinkError
+    from ett_cli.simulate.victims import table, victims
 
     try:
         _check(arguments)
@@ -100,6 +107,8 @@ def run(
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}", 1)
     print("\n".join(summary(arguments.scenario, chosen, end_s, truths)), file=words)
+    if arguments.victims is not None:
+        print("\n".join(table(victims(fleet, arguments.victims))), file=words)
     return 0
 
 
@@ -109,12 +118,15 @@ def _check(arguments: argparse.Namespace) -> None:
     Raises:
         ValueError: the message names the options.
     """
-    if arguments.out is None and arguments.exporter is None and arguments.truth is None:
-        raise ValueError("--out DIR, --exporter URL or --truth FILE is needed: where to put it")
+    wanted = (arguments.out, arguments.exporter, arguments.truth, arguments.victims)
+    if all(each is None for each in wanted):
+        raise ValueError("--out DIR, --exporter URL, --truth FILE or --victims N is needed: where to put it")
     if arguments.out is not None and arguments.exporter is not None:
         raise ValueError("--out and --exporter exclude each other; 'ett ship' sends journals")
     if arguments.live and arguments.truth is not None:
         raise ValueError("--truth is told of a window that is over; leave out --live")
+    if arguments.victims is not None and (arguments.live or arguments.victims < 1):
+        raise ValueError("--victims needs a number of moments above 0 in a window that is over")
     if arguments.live and arguments.end is not None:
         raise ValueError("--live goes on from now; leave out --end")
     if not 0.1 <= arguments.speed <= 10_000:  # noqa: PLR2004 - as the message says
