@@ -101,7 +101,7 @@ def test_help_tells_of_every_scenario(capsys):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("", "--out DIR, --exporter URL or --truth FILE is needed"),
+        ("", "--out DIR, --exporter URL, --truth FILE or --victims N is needed"),
         ("--out x --exporter http://127.0.0.1:1", "--out and --exporter exclude each other"),
         ("--truth x --jobs 0", "--jobs must be between 1 and 100000, not 0"),
         ("--truth x --days nan", "--days must be between"),
