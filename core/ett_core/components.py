@@ -8,6 +8,7 @@ Source: Meta, "Effective Training Time" (PyTorch blog, 2026-04-17; arXiv 2610.02
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 EFFECTIVE, IDLENESS, FAILURE, UNKNOWN = "effective", "idleness", "failure", "unknown"
@@ -96,6 +97,23 @@ def init_component(prefix: str, phase: str) -> str:
     ('start.model_init', 'recover.other')
     """
     return f"{prefix}.{phase}" if phase in INIT_PHASES else f"{prefix}.{OTHER}"
+
+
+IN_LOOP = (TRAINING, UNSAVED_TRAINING, DATA_WAIT, RECOMPILE, CHECKPOINT_BLOCKING, EVALUATION, PUBLISH)
+"""Components that only the loop has, stalls aside; `shutdown` comes after its last step."""
+
+
+def loop_seconds(components: Mapping[str, float]) -> float:
+    """Seconds in which a loop went on, stalls and shutdown aside: what an interval between saves runs over.
+
+    The way to the loop, the queue, the way back from failures and silence add nothing, so a job that hangs
+    or is dead has no more of it by waiting.
+
+    >>> loop_seconds({"training": 60.0, "data_wait": 5.0, "unsaved_training": 10.0, "stalled": 900.0,
+    ...               "start.compile": 30.0, "recover.queue": 600.0, "checkpoint_blocking": 2.0})
+    77.0
+    """
+    return math.fsum(components.get(name, 0.0) for name in IN_LOOP)
 
 
 def group_of(component: str) -> str:

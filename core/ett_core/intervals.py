@@ -25,8 +25,11 @@ for the expected share of effective training and failures by node and day.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import msgspec
+
+from ett_core.components import loop_seconds
 
 DAY_S = 86_400.0
 CONFIDENCE = 0.9
@@ -36,6 +39,7 @@ CONFIDENCE = 0.9
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
     """What a job pays: seconds a save blocks, failures in `train_s` seconds, seconds of upload.
 
+    `train_s` are seconds in which its loop went on: see `ett_core.components.loop_seconds`.
     `recovery_s`: seconds from a failure back to the loop, where they are to be counted as well.
 
     Raises:
@@ -82,6 +86,31 @@ class Waste(msgspec.Struct, frozen=True, kw_only=True):
     def percent(self) -> float:
         """`total_s` as a share of the training time, in percent."""
         return 100.0 * self.total_s / self.train_s
+
+
+def costs_of_job(
+    components: Mapping[str, float], *, saves: int, blocking_s: float, failures: int, upload_s: float = 0.0
+) -> Costs | None:
+    """What saves and failures of a job cost so far; None of one that never saved or never trained.
+
+    Args:
+        components: seconds by component so far.
+        saves: how many checkpoints it took.
+        blocking_s: seconds that all of them together blocked the trainer.
+        failures: attempts that failed.
+        upload_s: from a save to its durability.
+
+    A job that trained for an hour and is dead since yesterday is like one that is dead since a minute:
+
+    >>> dead = costs_of_job({"training": 3600.0, "recover.restart": 86_400.0},
+    ...                     saves=6, blocking_s=30.0, failures=2)
+    >>> dead.train_s, round(optimal_interval_s(dead), 1)
+    (3600.0, 134.2)
+    """
+    train_s = loop_seconds(components)
+    if not saves or not blocking_s > 0 or not train_s > 0:
+        return None
+    return Costs(blocking_s=blocking_s / saves, failures=failures, train_s=train_s, upload_s=upload_s)
 
 
 def costs_from_mtbf(

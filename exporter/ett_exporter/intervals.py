@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from ett_core.components import CHECKPOINT_BLOCKING, UNSAVED_TRAINING
-from ett_core.intervals import Costs, interval_range_s, optimal_interval_s, wasted
+from ett_core.intervals import Costs, costs_of_job, interval_range_s, optimal_interval_s, wasted
 from ett_exporter.lever_types import IntervalRow
 from ett_exporter.live import JobView
 
 
 def costs_of(view: JobView) -> Costs | None:
     """What the saves and the failures of a job cost so far; None of one that never saved."""
-    details, wall_s = view.details, view.account.wall_s
-    if not details.checkpoint_count or not details.checkpoint_blocking_s > 0 or not wall_s > 0:
-        return None
-    return Costs(
-        blocking_s=details.checkpoint_blocking_s / details.checkpoint_count,
+    details = view.details
+    return costs_of_job(
+        view.account.components,
+        saves=details.checkpoint_count,
+        blocking_s=details.checkpoint_blocking_s,
         failures=len(view.account.failures),
-        train_s=wall_s,
         upload_s=details.checkpoint_upload_s or 0.0,
     )
 
@@ -53,6 +52,7 @@ def interval_row(view: JobView, costs: Costs) -> IntervalRow:
         saves=details.checkpoint_count,
         failures=len(account.failures),
         wall_s=account.wall_s,
+        loop_s=costs.train_s,
         interval_s=details.checkpoint_interval_s or costs.train_s / details.checkpoint_count,
         blocking_s=costs.blocking_s,
         upload_s=details.checkpoint_upload_s,
@@ -62,7 +62,7 @@ def interval_row(view: JobView, costs: Costs) -> IntervalRow:
         best_s=best_s,
         shortest_s=shortest_s,
         longest_s=longest_s,
-        wasted_percent=100 * (blocked_s + unsaved_s) / account.wall_s,
+        wasted_percent=100 * (blocked_s + unsaved_s) / costs.train_s,
         best_percent=None if best_s is None else wasted(costs, best_s).percent,
         excess_accelerator_s=excess_accelerator_s(view, costs),
     )

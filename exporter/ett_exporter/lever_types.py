@@ -70,12 +70,13 @@ class CacheComparison(Answer, frozen=True, kw_only=True):
 class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     """How one job saves, and how it should.
 
-    `interval_s`: median seconds between its latest saves (of its only save: its wall time);
+    `interval_s`: median seconds between its latest saves (of its only save: `loop_s`);
     `blocking_s`: of one save; `best_s` from its own failures, null without one;
     `shortest_s` and `longest_s` hold the best with 90 % confidence (null: no longest).
     `blocked_s`, `unsaved_s`, `recovery_s`: what saves blocked, what failures took, and the way back, in
-    all. Of its wall time `wasted_percent` is blocked and unsaved as measured, `best_percent` what the
-    best interval would waste by the model; `excess_accelerator_s` the difference, times accelerators.
+    all. `loop_s`: seconds in which its loop went on, stalls aside. Of these `wasted_percent` is blocked and
+    unsaved as measured, `best_percent` what the best interval would waste by the model;
+    `excess_accelerator_s` the difference, times accelerators.
     """
 
     job_id: str
@@ -89,6 +90,7 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     saves: int
     failures: int
     wall_s: float
+    loop_s: float
     interval_s: float
     blocking_s: float
     upload_s: float | None

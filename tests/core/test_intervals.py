@@ -9,6 +9,7 @@ from ett_core.intervals import (
     cautions,
     costs_from_mtbf,
     costs_from_nodes,
+    costs_of_job,
     expected_ettr,
     failure_range,
     interval_range_s,
@@ -187,3 +188,25 @@ def test_a_cluster_that_makes_no_sense_is_refused_by_name(figures):
     nodes, rate = figures
     with pytest.raises(ValueError, match=r"(nodes|node-days) must be a finite number above zero"):
         costs_from_nodes(blocking_s=1, nodes=nodes, failures_in_1000_node_days=rate)
+
+
+def test_the_time_of_a_job_is_that_of_its_loop():
+    """Two hours in the loop with 6 failures and saves of 10 s: 155 s, however long it hangs or is dead."""
+    lived = {"training": 6000.0, "unsaved_training": 900.0, "data_wait": 240.0, "checkpoint_blocking": 60.0}
+    around = {"start.compile": 300.0, "recover.queue": 1e5, "stalled": 1e5, "recover.restart": 1e6}
+    costs = costs_of_job(lived | around, saves=6, blocking_s=60.0, failures=6, upload_s=5.0)
+    assert costs == Costs(blocking_s=10.0, failures=6, train_s=7200.0, upload_s=5.0)
+    assert optimal_interval_s(costs) == pytest.approx(154.92, abs=0.01)
+    assert costs == costs_of_job(lived, saves=6, blocking_s=60.0, failures=6, upload_s=5.0)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"saves": 0, "blocking_s": 0.0, "components": {"training": 9.0}},
+        {"saves": 1, "blocking_s": 0.0, "components": {"training": 9.0}},
+        {"saves": 1, "blocking_s": 1.0, "components": {"stalled": 9.0}},
+    ],
+)
+def test_a_job_that_never_saved_or_never_trained_has_no_costs(job):
+    assert costs_of_job(failures=1, **job) is None

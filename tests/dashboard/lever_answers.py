@@ -75,7 +75,8 @@ def interval(name: str = "j", **fields: Any) -> IntervalRow:
     said: dict[str, Any] = {
         "saves": 600,
         "failures": 20,
-        "wall_s": 360_000.0,
+        "wall_s": 400_000.0,
+        "loop_s": 360_000.0,
         "interval_s": 600.0,
         "blocking_s": 50.0,
         "upload_s": 40.0,

@@ -257,6 +257,7 @@ def test_the_interval_stands_beside_the_best_one_and_its_range():
         saves=9,
         failures=2,
         wall_s=9e3,
+        loop_s=9e3,
         interval_s=600.0,
         blocking_s=12.0,
         upload_s=60.0,

@@ -25,7 +25,7 @@ def asked(service: Service, *addresses: str) -> list[httpx.Response]:
     return asyncio.run(ask())
 
 
-def compiled(story, *, hits: int, compile_s: float, torch: str = "2.13.0"):
+def compiled(story, *, hits: int, compile_s: float, torch: str = "2.13.0", ends: bool = True):
     """One rank that compiles, trains for 100 s, saves twice, and is killed."""
     labels = {"model": "dlrm", "team": "ads", "job_name": story.job_id}
     story.tell(
@@ -53,7 +53,8 @@ def compiled(story, *, hits: int, compile_s: float, torch: str = "2.13.0"):
             story.tell(moment + 3, ev.CheckpointDurable, step=10 * report, mode="sync", bytes=10)
     story.tell(at + 101, ev.Failure, exit_code=1, exception="ValueError", message="bad")
     story.tell(at + 102, ev.AttemptEnd, status="failed", exit_code=1)
-    story.tell(at + 103, ev.JobEnd, rank=-1, status="failed")
+    if ends:
+        story.tell(at + 103, ev.JobEnd, rank=-1, status="failed")
     return story
 
 
@@ -113,7 +114,7 @@ def test_a_run_that_is_not_there_is_said_to_be_unknown(told):
 
 
 def test_intervals_are_told_beside_the_best_of_them(told):
-    """Two saves of 1 s in the wall time of a job, one failure; the dearest comes first."""
+    """Two saves of 1 s in the 101 s of the loop of a job, one failure; the dearest comes first."""
     (answer,) = asked(told, "/intervals")
     rows = answer.json()["jobs"]
     assert len(rows) == answer.json()["total"] == 4
@@ -123,12 +124,31 @@ def test_intervals_are_told_beside_the_best_of_them(told):
     row = next(row for row in rows if row["job_id"] == "warm/2")
     assert (row["saves"], row["failures"], row["blocking_s"], row["upload_s"]) == (2, 1, 1.0, 2.0)
     assert row["interval_s"] == 40.0  # between its two saves
-    assert row["best_s"] == pytest.approx((2 * row["wall_s"]) ** 0.5)
+    assert row["loop_s"] == pytest.approx(101.0)  # from its first batch to its failure
+    assert row["best_s"] == pytest.approx((2 * 101.0) ** 0.5)
+    assert row["wasted_percent"] == pytest.approx(100 * (2.0 + row["unsaved_s"]) / 101.0)
     assert row["shortest_s"] < row["best_s"] < row["longest_s"]
     assert row["best_percent"] < row["wasted_percent"]
     views = told.known_views(NOW, 1.0)
     samples = [sample for view in views for sample in job_samples(view)]
     assert row["best_s"] in {value for _, labels, value in samples if "optimal" in labels}
+
+
+def test_the_best_interval_of_a_dead_job_stays_as_it_is(service, blank_story):
+    """A job that failed and never came back: an hour later its wall time is longer, and that is all."""
+    answers = []
+    for now in (NOW, NOW + 3600.0):
+        opened = service(now=now)
+        for body in (
+            compiled(blank_story("dead/1", BEGIN), hits=0, compile_s=60.0, ends=False).bodies().values()
+        ):
+            opened.ingest(body)
+        (answer,) = asked(opened, "/intervals")
+        answers += answer.json()["jobs"]
+    soon, later = answers
+    assert later["wall_s"] == pytest.approx(soon["wall_s"] + 3600.0)
+    told = ("loop_s", "best_s", "shortest_s", "longest_s", "wasted_percent", "best_percent")
+    assert {name: later[name] for name in told} == {name: soon[name] for name in told}
 
 
 def test_what_if_begins_with_the_fleet_as_it_is(told):

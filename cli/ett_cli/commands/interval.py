@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--train-s",
         type=float,
         metavar="T",
-        help="training time in seconds (with --mtbf-s or --nodes: default one day)",
+        help="seconds in the loop, stalls aside (with --mtbf-s or --nodes: default one day)",
     )
     parser.add_argument(
         "--upload-s", type=float, default=0.0, metavar="U", help="seconds from a save to its durability"

@@ -78,13 +78,13 @@ def supposed_of(job: IntervalRow) -> Supposed:
     """
     failures = float(job.failures) or failure_range(0)[1] / 2
     return Supposed(
-        failures_a_day=failures * DAY_S / job.wall_s,
+        failures_a_day=failures * DAY_S / job.loop_s,
         blocking_s=job.blocking_s,
         upload_s=job.upload_s or 0.0,
         recovery_s=0.0,
         interval_s=job.interval_s,
         measured_percent=job.wasted_percent,
-        seen=(job.failures, job.wall_s),
+        seen=(job.failures, job.loop_s),
     )
 
 

@@ -40,7 +40,9 @@ def fields(asked: Mapping[str, str]) -> list[Field[IntervalRow]]:
         _seconds("shortest_s", "at least", "With 90 % confidence the best interval is no shorter."),
         _seconds("longest_s", "at most", "With 90 % confidence the best interval is no longer."),
         _percent(
-            "wasted_percent", "Wasted", "Of its wall time: what saves blocked and failures took, as measured."
+            "wasted_percent",
+            "Wasted",
+            "Of its time in the loop: what saves blocked and failures took, as measured.",
         ),
         _percent("best_percent", "At best", "The same at the best interval, by the model."),
         Field(
@@ -66,6 +68,7 @@ def taken_away() -> list[Field[IntervalRow]]:
         "model",
         "accelerators",
         "wall_s",
+        "loop_s",
         "blocked_s",
         "unsaved_s",
         "recovery_s",

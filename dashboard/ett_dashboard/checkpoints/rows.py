@@ -8,7 +8,10 @@ import msgspec
 
 
 class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How one job saves, and how it should; `best_s` is null where nothing failed."""
+    """How one job saves, and how it should; `best_s` is null where nothing failed.
+
+    `loop_s`: seconds in which its loop went on, stalls aside; the shares are of these.
+    """
 
     job_id: str
     job_name: str = ""
@@ -21,6 +24,7 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     saves: int
     failures: int
     wall_s: float
+    loop_s: float
     interval_s: float
     blocking_s: float
     upload_s: float | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ett_core.components import CHECKPOINT_BLOCKING, UNSAVED_TRAINING
-from ett_core.intervals import Costs, interval_range_s, optimal_interval_s, wasted
+from ett_core.intervals import costs_of_job, interval_range_s, optimal_interval_s, wasted
 from ett_dashboard.checkpoints.rows import IntervalRow
 from ett_dashboard.prometheus.jobs import Figures
 from ett_dashboard.rows import Job
@@ -19,9 +19,9 @@ INTERVAL = "ett_job_checkpoint_interval_seconds"
 def interval_row(job: Job, figures: Figures) -> IntervalRow | None:
     """How a job saves; None of one that never saved."""
     saves, blocking_s = job.checkpoint_count or 0, job.checkpoint_blocking_s or 0.0
-    if not saves or not blocking_s > 0 or not job.wall_s > 0:
+    costs = costs_of_job(job.components, saves=saves, blocking_s=blocking_s, failures=job.failures)
+    if costs is None:
         return None
-    costs = Costs(blocking_s=blocking_s / saves, failures=job.failures, train_s=job.wall_s)
     best_s = optimal_interval_s(costs)
     shortest_s, longest_s = interval_range_s(costs)
     blocked_s, unsaved_s = _measured_s(job.components)
@@ -40,7 +40,8 @@ def interval_row(job: Job, figures: Figures) -> IntervalRow | None:
         saves=saves,
         failures=job.failures,
         wall_s=job.wall_s,
-        interval_s=figures.by(INTERVAL, "kind").get("actual") or job.wall_s / saves,
+        loop_s=costs.train_s,
+        interval_s=figures.by(INTERVAL, "kind").get("actual") or costs.train_s / saves,
         blocking_s=costs.blocking_s,
         blocked_s=blocked_s,
         unsaved_s=unsaved_s,
@@ -48,7 +49,7 @@ def interval_row(job: Job, figures: Figures) -> IntervalRow | None:
         best_s=best_s,
         shortest_s=shortest_s,
         longest_s=longest_s,
-        wasted_percent=100 * (blocked_s + unsaved_s) / job.wall_s,
+        wasted_percent=100 * (blocked_s + unsaved_s) / costs.train_s,
         best_percent=None if best is None else best.percent,
         excess_accelerator_s=excess_s * accelerators,
     )

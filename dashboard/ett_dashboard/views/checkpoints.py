@@ -70,7 +70,7 @@ def _head(job: IntervalRow | None, asked: dict[str, str]) -> str:
         link = f'<a href="{escape(to_job(job.job_id, asked))}" target="_self" class="ett-go">its page</a>'
         back = f'<a href="{escape(changed(PATH, asked, job=""))}" target="_self" class="ett-go">by hand</a>'
         facts = f"{words.many(job.saves, 'save')} and {words.many(job.failures, 'failure')}"
-        facts += f" in {words.duration(job.wall_s)}"
+        facts += f" in {words.duration(job.loop_s)} of its loop"
         return (
             markup.section(words.plain(job.title, 80), f"as measured: {facts}")
             + f'<p class="ett-quiet">{link} · {back}</p>'

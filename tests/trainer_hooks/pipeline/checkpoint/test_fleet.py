@@ -17,7 +17,7 @@ NUMBERS = {int: 0, float: 0.0, bool: False, str: ""}
 def row(job_id, failures=30, accelerators=8):
     """A job as the exporter tells it: a hundred hours."""
     fields = {field.name: NUMBERS.get(field.type) for field in msgspec.structs.fields(IntervalRow)}
-    known = {"job_id": job_id, "failures": failures, "accelerators": accelerators, "wall_s": 360_000.0}
+    known = {"job_id": job_id, "failures": failures, "accelerators": accelerators, "loop_s": 360_000.0}
     return IntervalRow(**fields | known)
 
 

@@ -28,7 +28,7 @@ class _Row(msgspec.Struct):
     job_id: str
     accelerators: int
     failures: int
-    wall_s: float
+    loop_s: float
 
 
 class _Answer(msgspec.Struct):
@@ -86,7 +86,7 @@ def jobs_seen(answer: bytes, *, but: str) -> Sequence[JobSeen]:
     except msgspec.DecodeError as error:
         raise ValueError(f"the answer is not that of an exporter ({error})") from error
     return [
-        JobSeen(failures=row.failures, train_s=row.wall_s, accelerators=row.accelerators)
+        JobSeen(failures=row.failures, train_s=row.loop_s, accelerators=row.accelerators)
         for row in rows
         if row.job_id != but
     ]
