@@ -19,7 +19,15 @@ def test_every_setting_can_be_given(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["--steps", "0"], ["--checkpoint-every-s", "0"], ["--rows", "many"], ["--pipeline", "long"]]
+    "words",
+    [
+        ["--steps", "0"],
+        ["--checkpoint-every-s", "0"],
+        ["--checkpoint-at-least-every-s", "0"],
+        ["--grace-s", "-1"],
+        ["--rows", "many"],
+        ["--pipeline", "long"],
+    ],
 )
 def test_what_cannot_train_is_refused_with_status_2(words, capsys):
     """The message names the setting."""

@@ -1,7 +1,8 @@
 """The training loop of one rank, under the recorder's eyes.
 
 The ranks must do the same things in the same order, so whether a checkpoint is due is not read
-from each one's clock: rank 0 says so when the ranks agree on the loss. What the recorder is told:
+from each one's clock: rank 0 says so when the ranks agree on the loss. So it is with a notice to go,
+which may come to one of them. What the recorder is told:
 
 * the batches, through `recorder.batches` or, with a train pipeline of TorchRec, its adapter: both count
   steps and waits for data;
@@ -10,17 +11,30 @@ from each one's clock: rank 0 says so when the ranks agree on the loss. What the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 
+from ett_core.leaving import SAVE
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
+from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
+from ett_trainer_hooks.pipeline.notice import GRACES_S, Notice
+from ett_trainer_hooks.pipeline.preemption import EXIT_STATUS, agree_to_leave
 from ett_trainer_hooks.reference import model
 from ett_trainer_hooks.reference.checkpoints import CheckpointStore
 from ett_trainer_hooks.reference.settings import Settings
+
+
+class Agreed(NamedTuple):
+    """What the ranks agreed on: their mean loss, whether to save, whether one was told to go."""
+
+    loss: float
+    due: bool
+    told_to_go: bool
 
 
 class Loop:
@@ -32,31 +46,51 @@ class Loop:
         recorder: Recorder,
         learner: model.Learner,
         store: CheckpointStore,
-        clock: Callable[[], float],
+        policy: CheckpointPolicy,
     ) -> None:
         self._settings = settings
         self._recorder = recorder
         self._learner = learner
         self._store = store
-        self._clock = clock
-        self._saved_at: float | None = None
+        self._policy = policy
+        self._notice = Notice(dict.fromkeys(GRACES_S, settings.grace_s))
 
     def run(self, batches: Iterable[Any], done: int, *, first_steps_done: Callable[[], None]) -> None:
         """Train from step `done` to the last; the last step is always saved.
 
         `first_steps_done` is called once, after the first agreement.
+
+        Raises:
+            SystemExit: the job was told to go, and leaves.
         """
+        with self._notice if self._settings.uses("preemption") else nullcontext():
+            self._run(batches, done, first_steps_done)
+
+    def _run(self, batches: Iterable[Any], done: int, first_steps_done: Callable[[], None]) -> None:
         told = False
         for step, loss in enumerate(self._losses(batches), start=done + 1):
             last = step == self._settings.steps
             if last or step % self._settings.agree_every == 0:
-                mean_loss, due = self._agree(loss)
-                self._say(step, mean_loss)
+                agreed = self._agree(loss)
+                self._say(step, agreed.loss)
                 if not told:
                     told = True
+                    self._policy.begin()  # the time before the first agreement went into compiling
                     first_steps_done()
-                if due or last:
+                if agreed.told_to_go and not last:
+                    self._leave(step)
+                if agreed.due or last:
                     self._save(step)
+
+    def _leave(self, step: int) -> None:
+        """The last thing that the loop does when the job is told to go."""
+        leaving = agree_to_leave(self._notice, self._policy.standing, self._recorder)
+        if leaving.way == SAVE:
+            self._save(step, leaving=True)
+        with self._recorder.phase("shutdown"):
+            dist.barrier()  # what was saved is durable before the first rank says that it leaves
+        self._recorder.close("preempted", exit_code=EXIT_STATUS)
+        raise SystemExit(EXIT_STATUS)
 
     def _losses(self, batches: Iterable[Any]) -> Iterator[torch.Tensor]:
         """Train on the batches, step by step."""
@@ -72,29 +106,28 @@ class Loop:
             loss, *_ = output
             yield loss
 
-    def _agree(self, loss: torch.Tensor) -> tuple[float, bool]:
-        due = dist.get_rank() == 0 and self._is_due()
-        both = torch.tensor([float(loss), float(due)])
-        dist.all_reduce(both)
-        return float(both[0]) / dist.get_world_size(), bool(both[1] > 0)
+    def _agree(self, loss: torch.Tensor) -> Agreed:
+        numbers = torch.tensor([float(loss), float(self._policy.is_due()), float(self._notice.came)])
+        dist.all_reduce(numbers)
+        return Agreed(float(numbers[0]) / dist.get_world_size(), bool(numbers[1] > 0), bool(numbers[2] > 0))
 
-    def _is_due(self) -> bool:
-        now = self._clock()
-        if self._saved_at is None:  # the time before the first agreement went into compiling
-            self._saved_at = now
-        return now - self._saved_at >= self._settings.checkpoint_every_s
-
-    def _save(self, step: int) -> None:
-        with self._recorder.checkpoint(step, mode="sync") as save:
-            size = self._store.save(step, self._learner.state())
+    def _save(self, step: int, *, leaving: bool = False) -> None:
+        state = {**self._learner.state(), "policy": as_tensors(self._policy.state_dict(leaving=leaving))}
+        with self._policy.saving(step), self._recorder.checkpoint(step, mode="sync") as save:
+            size = self._store.save(step, state)
             save.bytes = size
+        self._policy.durable(step)
         if size is not None:
             self._recorder.durable(step, bytes=size)
-        self._saved_at = self._clock()
 
     def _say(self, step: int, loss: float) -> None:
         if dist.get_rank() == 0:
             print(f"step {step} of {self._settings.steps}: loss {loss:.4f}", flush=True)
+
+
+def as_tensors(state: Mapping[str, float]) -> dict[str, torch.Tensor]:
+    """Numbers in a form that torch's checkpoints find again: plain ones are looked for under another key."""
+    return {name: torch.tensor(value, dtype=torch.float64) for name, value in state.items()}
 
 
 def _progress(pipeline: ObservedPipeline, batches: Iterator[Any]) -> Any:  # noqa: ANN401 - of the model

@@ -27,6 +27,10 @@ class Settings:
     """Steps to have done in total, those before a resume included."""
     checkpoint_every_s: float = 8.0
     """Seconds from the end of one checkpoint to the beginning of the next."""
+    checkpoint_at_least_every_s: float = 3600.0
+    """With the part `interval_control`: never less often, whatever else."""
+    grace_s: float = 25.0
+    """With the part `preemption`: seconds from SIGTERM or SIGUSR2 to the end by force."""
     checkpoint_dir: Path = Path("checkpoints")
     """Directory, shared by all ranks, that holds one directory a checkpoint."""
     keep: int = 2
@@ -65,8 +69,13 @@ class Settings:
             raise ValueError(f"pipeline is {self.pipeline!r}, must be one of {', '.join(PIPELINES)}")
         if self.checkpoint_every_s <= 0:
             raise ValueError(f"checkpoint_every_s is {self.checkpoint_every_s}, must be above 0")
-        if self.data_warmup_s < 0:
-            raise ValueError(f"data_warmup_s is {self.data_warmup_s}, must not be below 0")
+        if self.checkpoint_at_least_every_s <= 0:
+            raise ValueError(
+                f"checkpoint_at_least_every_s is {self.checkpoint_at_least_every_s}, must be above 0"
+            )
+        for name in ("data_warmup_s", "grace_s"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, must not be below 0")
         if (keepers := parse_parts(self.parts) & KEEPERS) and not self.cache:
             names = " and ".join(sorted(keepers))
             raise ValueError(f"{names}: what later starts can use again must lie somewhere: name a --cache")

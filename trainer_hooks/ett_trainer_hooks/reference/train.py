@@ -17,18 +17,20 @@ from typing import Any
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline import toolchain
+from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.collectives import CollectiveCount
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
 from ett_trainer_hooks.reference import criteo
 from ett_trainer_hooks.reference.compiled import Compiled
+from ett_trainer_hooks.reference.saving import policy_of
 from ett_trainer_hooks.reference.settings import Settings
 
 
 def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] = time.monotonic) -> None:
     """Start, resume from the newest intact checkpoint, train to the last step."""
     with ExitStack() as leaving:
-        start = Start(settings, recorder, leaving)
+        start = Start(settings, recorder, leaving, policy_of(settings, recorder, clock, os.environ))
         begun = run(start.stages(), recorder, side_by_side=settings.uses("stages"))
         start.collectives.tell(recorder)
         work = begun["imports"]
@@ -36,7 +38,7 @@ def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] 
             toolchain.distrust_processor()
         fast = begun.get("fast_batch")
         batches = fast.checked(begun["data"]) if fast else begun["data"]
-        loop = work.Loop(settings, recorder, begun["learner"], start.store(work), clock)
+        loop = work.Loop(settings, recorder, begun["learner"], start.store(work), start.policy)
         loop.run(batches, begun["position"], first_steps_done=start.compiled.first_steps_done)
         work.part()
         start.compiled.close()
@@ -48,10 +50,14 @@ class Start:
     What must be closed at the end of the training goes to `leaving`.
     """
 
-    def __init__(self, settings: Settings, recorder: Recorder, leaving: ExitStack) -> None:
+    def __init__(
+        self, settings: Settings, recorder: Recorder, leaving: ExitStack, policy: CheckpointPolicy
+    ) -> None:
         self._settings = settings
         self._recorder = recorder
         self._leaving = leaving
+        self.policy = policy
+        """How often the loop saves; a checkpoint brings back what it has learnt."""
         self.collectives = CollectiveCount()
         """Those of the start, from the first process group on."""
         self.compiled = Compiled(settings, recorder)
@@ -137,7 +143,7 @@ class Start:
 
     def learner(self, here: Here, work: ModuleType, learner: Any, step: int) -> Any:  # noqa: ANN401
         """The learner with what the checkpoint holds."""
-        work.restore(learner, self.store(work), step)
+        work.restore(learner, self.policy, self.store(work), step)
         here.span.resumed_step = step
         return learner
 
