@@ -41,6 +41,7 @@ from ett_core.refusals import Refusals
 from ett_core.step_times import add_to, quantile
 from ett_core.stopped_ranks import stops_in
 from ett_core.stragglers import RankPaces, RankPacesState, Straggler
+from ett_core.throughput import ThroughputFold, ThroughputState
 
 NAMES_KEPT = 256
 """Distinct names (labels, versions, compile stages, counters) kept; further ones are left out."""
@@ -52,7 +53,7 @@ REPORTS_KEPT = 65_536
 LARGEST_VALUE = 1e15
 """No single value adds more than this, so that no line can spoil a sum with infinity."""
 
-MAGIC = b"ettmore\x04"
+MAGIC = b"ettmore\x05"
 
 Moment: TypeAlias = tuple[int, float, str, int]
 
@@ -111,6 +112,7 @@ class DetailsState(NamedTuple):
     counters: list[tuple[str, Counters]]
     evidence: dict[int, list[EvidenceLine]]
     starts: dict[int, tuple[Moment, Start]]
+    throughput: ThroughputState
 
 
 class JobDetails:
@@ -138,6 +140,7 @@ class JobDetails:
         "rank_paces",
         "refusals",
         "samples",
+        "throughput",
     )
 
     def __init__(self, archive: Archive = IN_MEMORY) -> None:
@@ -159,6 +162,7 @@ class JobDetails:
         self._node_moments: dict[int, Moment] = {}
         self.samples = 0.0
         """Samples consumed by all ranks, each counting its own."""
+        self.throughput = ThroughputFold()
         self.rank_paces = RankPaces(archive=archive)
         self.async_saves = AsyncSaves(archive)
         self._steps: dict[int, int] = {}
@@ -212,6 +216,7 @@ class JobDetails:
             [(name, report) for (_, name), report in self._counters.items()],
             self.evidence.everything(),
             dict(self._starts),
+            self.throughput.state(),
         )
 
     @classmethod
@@ -227,6 +232,7 @@ class JobDetails:
         details._said, details._labels = dict(state.said), dict(state.labels)
         details._versions, details._node_moments = dict(state.versions), dict(state.node_moments)
         details.samples = state.samples
+        details.throughput = ThroughputFold(state.throughput)
         details.rank_paces = RankPaces.of_state(state.rank_paces, archive=archive)
         details.async_saves = AsyncSaves.of_state(state.async_saves, archive)
         details._steps, details._longest_step_s = dict(state.steps), state.longest_step_s
@@ -417,6 +423,7 @@ class JobDetails:
         if event.rank < 0:
             return
         self.samples += _bounded(event.samples)
+        self.throughput.add(event)
         if event.step_seconds is None:
             return
         self.rank_paces.add(event)

@@ -12,6 +12,7 @@ import msgspec
 
 from ett_core.accounting.account import AttemptAccount, FailureAccount
 from ett_core.failures import Diagnosis
+from ett_core.throughput import Throughput
 
 
 class CacheRow(msgspec.Struct, frozen=True):
@@ -176,6 +177,7 @@ class JobDetail(Job, frozen=True, kw_only=True):
     compile: dict[str, float] = {}
     counters: dict[str, float] = {}
     step_times: StepTimes | None = None
+    throughput: Throughput | None = None
     versions: dict[str, str] = {}
     labels: dict[str, str] = {}
     areas: dict[str, float] = {}

@@ -21,6 +21,7 @@ from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
 from ett_core.fleet.recurrence import Recurrence
 from ett_core.fleet.regressions import Regression
+from ett_core.throughput import Throughput
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -181,6 +182,7 @@ class Job(JobRow, frozen=True, kw_only=True):
     hidden: Mapping[str, float]
     counters: Mapping[str, float]
     step_times: StepTimes | None
+    throughput: Throughput | None
     stalls: Sequence[Mapping[str, Any]]
     stragglers: Sequence[Mapping[str, Any]]
     step_spread: float | None

@@ -79,6 +79,7 @@ def page_answer(page: JobPage) -> Job:
         hidden=_sum_of(attempt.hidden for attempt in account.attempts),
         counters=details.counters,
         step_times=details.step_times,
+        throughput=page.throughput,
         stalls=page.stalls,
         stragglers=page.stragglers,
         step_spread=page.step_spread,

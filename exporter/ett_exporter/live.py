@@ -31,6 +31,7 @@ from ett_core.growing import Distribution, highest
 from ett_core.interference import SaveInterference
 from ett_core.paces import Pace
 from ett_core.refusals import Refused
+from ett_core.throughput import Throughput
 from ett_exporter.diagnoses import Diagnoses
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.places import FIRST, Kept, Place, Snapshot, Stored
@@ -131,6 +132,7 @@ class JobPage(msgspec.Struct, frozen=True):
     """When each rank of the latest attempt was last heard of."""
     paces: Mapping[int, Pace] = {}
     """The latest step times of the ranks of the latest attempt."""
+    throughput: Throughput | None = None
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -397,6 +399,7 @@ class LiveJob:
                 async_saves=self._details.async_saves.saves,
                 heard_at=self._details.heard_at(latest),
                 paces=self._details.rank_paces.latest_paces(latest),
+                throughput=self._details.throughput.read(),
             )
 
     def spans(self, now: float, edges: Sequence[float]) -> Sequence[Mapping[str, float]]:

@@ -28,8 +28,10 @@ from ett_core.events import (
     PhaseBegin,
     PhaseEnd,
     Progress,
+    StepSeconds,
     encode,
 )
+from ett_core.step_times import bucket_of
 
 ETT = Path(sys.executable).with_name("ett")
 START_PHASES = {
@@ -113,19 +115,31 @@ class Story:
             if now + every > end:
                 return now
             now += every
-            self.step += 50
-            self.tell(
-                Progress, now, attempt, step=self.step, steps=50, samples=51200, data_wait_s=0.08 * every
-            )
+            self._report(now, attempt, every)
             if report % save == 0:
                 now = self.save(now, attempt)
         raise AssertionError
 
     def go_on(self, attempt: int) -> None:
-        """A report of the loop that was made this moment."""
+        """A report of the loop that was made this moment, of the latest second."""
+        self._report(time.time() - self.begin, attempt, 1.0)
+
+    def _report(self, at: float, attempt: int, within_s: float) -> None:
+        """Fifty steps, which with their waits for data took so long."""
         self.step += 50
-        at = time.time() - self.begin
-        self.tell(Progress, at, attempt, step=self.step, steps=50, samples=51200, data_wait_s=0.1)
+        wait_s = 0.08 * within_s
+        each_s = (within_s - wait_s) / 50
+        took = StepSeconds(count=50, sum=50 * each_s, max=each_s, buckets={bucket_of(each_s): 50})
+        self.tell(
+            Progress,
+            at,
+            attempt,
+            step=self.step,
+            steps=50,
+            samples=51200,
+            data_wait_s=wait_s,
+            step_seconds=took,
+        )
 
     def save(self, at: float, attempt: int) -> float:
         """A checkpoint that blocks for 1.5 s and is durable 4 s after it began."""

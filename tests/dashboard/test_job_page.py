@@ -55,6 +55,9 @@ def test_ranks_checkpoints_and_throughput_are_told(app, exporter, page):
     expect(ranks.filter(has_text="rank 1")).to_contain_text("last to start, died first once")
     expect(ranks.filter(has_text="rank 0")).to_contain_text("leads the loop")
     expect(page.locator(".ett-tile", has_text="Steps a second")).to_contain_text(re.compile(r"\d"))
+    expect(page.get_by_role("figure", name="Samples a second over time")).to_have_attribute(
+        "data-drawn", re.compile("[1-9]")
+    )
     expect(page.locator(".ett-tile", has_text="Blocks for")).to_contain_text("1.5 s")
     page.get_by_role("link", name="What other intervals would waste").click()
     page.wait_for_url("**/checkpoints?job=parts*ranks")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import timezone
 
 import msgspec
 import pytest
 
 from ett_core.accounting.account import AttemptAccount
 from ett_core.failures import Diagnosis
+from ett_core.throughput import Throughput
 from ett_dashboard import listing
 from ett_dashboard.checkpoints.rows import IntervalRow, Intervals
-from ett_dashboard.job import fields, markup
+from ett_dashboard.job import fields, markup, throughput
 from ett_dashboard.job.ranks import rank_lines, rank_sentences
 from ett_dashboard.job.rows import RankRow, Ranks, StragglerRow
 from ett_dashboard.job.tiles import checkpoint_tiles, throughput_tiles
@@ -249,6 +251,42 @@ def test_throughput_counts_lost_training_too_and_says_nothing_where_nothing_is_k
     )
     assert [value for _, value, _ in throughput_tiles(fast)] == ["1.2 k", "5.0", "265 ms", "1.5 s"]
     assert [value for _, value, _ in throughput_tiles(job())] == ["n/a"] * 4
+
+
+def reported(**fields) -> JobDetail:
+    """A job of 100 s, of which parts of 16 s tell 32 steps and 160 samples each."""
+    told = Throughput(begin=-12.0, width_s=16.0, steps=(8.0, *[32.0] * 6), samples=(40.0, *[160.0] * 6))
+    return msgspec.structs.replace(job(attempt()), **({"throughput": told, "world_size": 2} | fields))
+
+
+def test_parts_of_a_life_are_those_within_it_of_which_all_is_known():
+    """The first begins with the job, the last ends with it; of a live one the latest minute is left out."""
+    over = throughput.paces(reported(finished=True))
+    assert (over[0].begin, over[0].end, over[-1].begin, over[-1].end) == (0.0, 4.0, 84.0, 100.0)
+    assert [(pace.steps_per_s, pace.samples_per_s) for pace in over[:2]] == [(2.0, 10.0), (2.0, 10.0)]
+    live = throughput.paces(reported(as_of=100.0))
+    assert [pace.end for pace in live] == [4.0, 20.0, 36.0]
+    alone = throughput.paces(reported(as_of=99.0, world_size=1))
+    assert alone[-1].end == 84.0
+    assert throughput.paces(job(attempt())) == []
+
+
+def test_the_rate_over_time_is_of_samples_where_they_are_counted_else_of_steps():
+    """Steps of an area with the failures on it; the hover tells both rates."""
+    of = reported(finished=True)
+    known = throughput.paces(of)
+    drawn = throughput.figure(known, [failure(40.0, None)], (0.0, 100.0), timezone.utc)
+    area, marks = drawn["data"]
+    assert area["y"] == pytest.approx([10.0] * 14)
+    assert area["x"][:3] == ["1970-01-01 00:00:00.000", "1970-01-01 00:00:04.000", "1970-01-01 00:00:04.000"]
+    assert area["hovertext"][2] == "10.0 samples a second<br>2.0 steps a second<br>over 16 s"
+    assert (marks["x"], marks["y"]) == (["1970-01-01 00:00:40.000"], [0.0])
+    assert throughput.note(known).startswith("Samples a second over time, in parts of 16 s;")
+    silent = msgspec.structs.replace(of.throughput, samples=(0.0,) * 7)
+    stepping = throughput.paces(msgspec.structs.replace(of, throughput=silent))
+    assert throughput.title(stepping) == "Steps a second over time"
+    only = throughput.figure(stepping, [], (0.0, 100.0), timezone.utc)["data"]
+    assert [trace["y"][:2] for trace in only] == [pytest.approx([2.0, 2.0])]
 
 
 def test_the_interval_stands_beside_the_best_one_and_its_range():

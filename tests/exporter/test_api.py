@@ -29,6 +29,7 @@ PAGE_KEYS = JOB_KEYS | {
     "step_spread",
     "async_saves",
     "step_times",
+    "throughput",
     "as_of", "attempt_list", "failure_list", "timeline", "checkpoints", "compile", "hidden", "counters",
     "versions", "labels", "config_hash", "nodes", "areas", "resume_evidence", "not_saved",
 }  # fmt: skip
@@ -48,7 +49,7 @@ def test_a_job_reads_as_it_happened(exporter, story):
     assert job["components"]["unsaved_training"] == pytest.approx(job["failure_list"][0]["unsaved_s"])
     assert job["unsaved_exposure_s"] == 0
     assert (job["failures"], job["attempts"], job["attempt"], job["step"]) == (1, 2, 1, 70)
-    assert job["samples"] == 2 * 9 * 80
+    assert job["samples"] == 2 * 9 * 80 == pytest.approx(sum(job["throughput"]["samples"]))
     assert (job["checkpoint_count"], job["checkpoint_blocking_s"]) == (4, 4 * 0.5)
     assert (job["last_durable_at"], job["last_durable_step"]) == (1_764_000_132.0, 60)
     assert job["caches"] == {"fx_graph": {"hits": 12, "misses": 8, "bypasses": 0}}

@@ -16,12 +16,11 @@ from ett_dashboard.checkpoints.words import advice
 from ett_dashboard.job import fields, questions
 from ett_dashboard.job.markup import ways
 from ett_dashboard.job.ranks import rank_lines, rank_sentences
-from ett_dashboard.job.tiles import checkpoint_tiles, throughput_tiles
+from ett_dashboard.job.tiles import checkpoint_tiles
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import JobDetail
-from ett_dashboard.settings import of_app
 from ett_dashboard.table import table
-from ett_dashboard.views import frame
+from ett_dashboard.views import frame, job_throughput
 
 MOST_CHECKPOINTS = 100
 MOST_RANKS = 16
@@ -33,10 +32,7 @@ def show(job: JobDetail) -> None:
     _ranks(job)
     left, right = st.columns(2, gap="large")
     with left:
-        st.html(markup.section("Throughput", "how fast it trains"))
-        is_whole = of_app().source.is_whole
-        st.html(markup.tiles(throughput_tiles(job)[: None if is_whole else 1]))
-        frame.lacks("how long steps take")
+        job_throughput.show(job)
         _caches(job)
         _areas(job)
     with right:

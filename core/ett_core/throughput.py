@@ -1,0 +1,154 @@
+"""How fast a job went over its life: steps and samples in equal parts of time, as many however long it lasts.
+
+A streaming fold, held by one thread at a time (the caller locks). Events come in any order, each once;
+order changes nothing but the rounding of sums. Parts begin at whole multiples of their width. Once the life
+of the job no longer fits into `PARTS` of them, two become one:
+
+    width 1 s    | 5 | 5 | 5 | 0 | 5 |   ->   width 2 s    | 10  |  5  |  5  |
+
+Reports cover the time in which their steps ran, and are spread over it: all ranks but the first report no
+more than once a minute. Samples are those of all ranks, steps those of the lowest rank that reports any.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+import msgspec
+
+from ett_core.events import Progress
+
+PARTS = 96
+"""Parts of time that are kept at most; of a job older than that many seconds at least half as many."""
+FINEST_S = 1.0
+LONGEST_REPORT_S = 3600.0
+"""A report is spread over no more than this."""
+MOST_SAMPLES = 1e15
+NOBODY = 1 << 62
+
+
+class Throughput(msgspec.Struct, frozen=True, gc=False):
+    """Steps and samples in parts of `width_s` seconds, the first of which begins at `begin` (Unix seconds).
+
+    The last part may still be going on.
+    """
+
+    begin: float
+    width_s: float
+    steps: tuple[float, ...]
+    samples: tuple[float, ...]
+
+
+class ThroughputState(NamedTuple):
+    """A `ThroughputFold` as a value."""
+
+    width_s: float = FINEST_S
+    first: int = 0
+    rank: int = NOBODY
+    steps: tuple[float, ...] = ()
+    samples: tuple[float, ...] = ()
+
+
+NOTHING = ThroughputState()
+
+
+class ThroughputFold:
+    """The fold: `add` progress reports, then `read`.
+
+    >>> from ett_core.events import Progress
+    >>> fold = ThroughputFold()
+    >>> for second in range(1, 193):
+    ...     fold.add(Progress(job_id="j", writer="w", seq=second, attempt=0, rank=0, node="n",
+    ...                       time=1000.0 + second, step=second, steps=1, samples=8.0))
+    >>> told = fold.read()
+    >>> told.begin, told.width_s, told.steps[:3], told.samples[1], len(told.steps)
+    (1000.0, 4.0, (3.0, 4.0, 4.0), 32.0, 49)
+    """
+
+    __slots__ = ("_first", "_rank", "_samples", "_steps", "_width_s")
+
+    def __init__(self, state: ThroughputState = NOTHING) -> None:
+        """Start with nothing, or go on from a state."""
+        self._width_s, self._first, self._rank = state.width_s, state.first, state.rank
+        self._steps, self._samples = array("d", state.steps), array("d", state.samples)
+
+    def add(self, report: Progress) -> None:
+        """Take in one report of a rank, which is 0 or more."""
+        steps, samples = report.steps, _bounded(report.samples)
+        if report.rank != self._rank:
+            steps = self._steps_that_count(report)
+        if not (steps or samples):
+            return
+        end, times = report.time, report.step_seconds
+        begin = end if times is None else end - _covered_s(times.sum, report.data_wait_s)
+        width_s = self._width_s
+        low, high = int(begin // width_s), int(end // width_s)
+        if low < self._first or high >= self._first + len(self._steps):
+            width_s = self._make_room(begin, end)
+            low, high = int(begin // width_s), int(end // width_s)
+        if low == high:
+            self._steps[low - self._first] += steps
+            self._samples[low - self._first] += samples
+            return
+        for part in range(low, high + 1):
+            inside_s = min(end, (part + 1) * width_s) - max(begin, part * width_s)
+            share = inside_s / (end - begin)
+            self._steps[part - self._first] += steps * share
+            self._samples[part - self._first] += samples * share
+
+    def read(self) -> Throughput | None:
+        """What was told so far; None where nobody reported progress."""
+        if not self._steps:
+            return None
+        return Throughput(
+            self._first * self._width_s, self._width_s, tuple(self._steps), tuple(self._samples)
+        )
+
+    def state(self) -> ThroughputState:
+        """The fold as a value, of which another one is made."""
+        return ThroughputState(
+            self._width_s, self._first, self._rank, tuple(self._steps), tuple(self._samples)
+        )
+
+    def _steps_that_count(self, report: Progress) -> int:
+        """Of a rank above the lowest one none; those of a lower one take the place of all others."""
+        if report.rank > self._rank or not report.steps:
+            return 0
+        self._rank = report.rank
+        self._steps = array("d", bytes(8 * len(self._steps)))
+        return report.steps
+
+    def _make_room(self, begin: float, end: float) -> float:
+        """Have a place for each part between two moments; gives the width of parts, wider if many."""
+        width_s, known = self._width_s, len(self._steps)
+        while True:
+            low, high = int(begin // width_s), int(end // width_s)
+            if known:
+                low = min(low, int(self._first * self._width_s // width_s))
+                high = max(high, int((self._first + known - 1) * self._width_s // width_s))
+            if high - low < PARTS:
+                break
+            width_s *= 2.0
+        self._steps = self._laid(self._steps, low, high, width_s)
+        self._samples = self._laid(self._samples, low, high, width_s)
+        self._first, self._width_s = low, width_s
+        return width_s
+
+    def _laid(self, amounts: array[float], low: int, high: int, width_s: float) -> array[float]:
+        """Amounts by the parts as they are, laid into other parts from `low` to `high`."""
+        ratio = round(width_s / self._width_s)
+        laid = array("d", bytes(8 * (high - low + 1)))
+        for place, amount in enumerate(amounts):
+            laid[(self._first + place) // ratio - low] += amount
+        return laid
+
+
+def _covered_s(steps_s: float, wait_s: float) -> float:
+    """Seconds before a report in which its steps ran, waits included."""
+    covered_s = steps_s + wait_s if wait_s > 0.0 else steps_s
+    return covered_s if covered_s < LONGEST_REPORT_S else LONGEST_REPORT_S  # noqa: FURB136 - half the time of `min`
+
+
+def _bounded(samples: float) -> float:
+    return samples if 0.0 <= samples <= MOST_SAMPLES else min(max(samples, 0.0), MOST_SAMPLES)
