@@ -27,6 +27,7 @@ def test_every_setting_can_be_given(tmp_path):
         ["--grace-s", "-1"],
         ["--rows", "many"],
         ["--pipeline", "long"],
+        ["--checkpoint-mode", "slow"],
     ],
 )
 def test_what_cannot_train_is_refused_with_status_2(words, capsys):

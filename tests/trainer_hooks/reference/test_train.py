@@ -20,13 +20,12 @@ def torchrec_is_here():
         pytest.skip("torch and torchrec are not installed")
 
 
-def train(folder, steps, pipeline="none", parts="", cache="", **environment):
+def train(folder, steps, *more, **environment):
     """Losses by step, as rank 0 prints them."""
     ranks = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
     size = ["--batch-size", "128", "--rows", "1000", "--agree-every", "5", "--backend", "aot_eager"]
     words = ["-m", "ett_trainer_hooks.reference", "--steps", str(steps), *size]
-    words += ["--checkpoint-dir", str(folder / "checkpoints"), "--pipeline", pipeline, "--parts", parts]
-    words += ["--cache", cache]
+    words += ["--checkpoint-dir", str(folder / "checkpoints"), *more]
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *ranks, *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
@@ -41,29 +40,39 @@ def train(folder, steps, pipeline="none", parts="", cache="", **environment):
     }
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
-    """Weights, optimiser state and data order survive, whatever was read ahead or started side by side."""
-    whole = train(tmp_path / "whole", 30)
-    kept = {"cache": str(tmp_path / "cache")}
-    first = train(tmp_path / "parts", 15, pipeline="sparse_dist", parts="stored_plan", **kept)
-    rest = train(tmp_path / "parts", 30, parts="stages,stored_plan,local_metadata", **kept)
-    assert len([*tmp_path.glob("cache/plans/*")]) == 1
-    assert [*first, *rest] == [*whole] == [5, 10, 15, 20, 25, 30]
-    assert {**first, **rest} == pytest.approx(whole, abs=1e-4)
+BESIDE = ["--parts", "stored_plan,async_checkpoint,no_wait_staging", "--checkpoint-every-s", "0.001"]
+"""Every part that saves beside the training; it saves as often as the ranks agree."""
+INTERRUPTED = {
+    10: ["--pipeline", "sparse_dist", "--parts", "stages,fast_batch,stored_plan"],
+    20: ["--pipeline", "sparse_dist", *BESIDE],
+    35: [*BESIDE, "--parts", BESIDE[1] + ",stages,local_metadata", "--checkpoint-mode", "async_process"],
+}
+"""The last step of each attempt of one job, and how it trains until there."""
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """A job in three attempts: losses of all, and the folder with the journal of each."""
+    folder, losses = tmp_path_factory.mktemp("interrupted"), {}
+    for steps, words in INTERRUPTED.items():
+        told = {"ETT_JOB_ID": "reference", "ETT_JOURNAL_DIR": str(folder / str(steps))}
+        losses |= train(folder, steps, "--cache", str(folder / "cache"), *words, **told)
+    return losses, folder
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(interrupted, tmp_path):
+    """Weights, optimiser state and data order survive, whatever was read ahead or done side by side."""
+    losses, folder = interrupted
+    whole = train(tmp_path, 35)
+    assert len([*folder.glob("cache/plans/*")]) == 1
+    assert [*losses] == [*whole] == [5, 10, 15, 20, 25, 30, 35]
+    assert losses == pytest.approx(whole, abs=1e-4)
     assert whole[30] < whole[5]
 
 
-def test_the_journal_tells_phases_steps_and_durable_checkpoints(tmp_path):
+def test_the_journal_tells_phases_steps_and_durable_checkpoints(interrupted):
     """Every rank writes its own journal; the steps add up; rank 0 says what is durable."""
-    train(
-        tmp_path,
-        10,
-        pipeline="sparse_dist",
-        parts="stages,fast_batch",
-        ETT_JOB_ID="reference",
-        ETT_JOURNAL_DIR=str(tmp_path / "journal"),
-    )
-    files = [path.read_text().splitlines() for path in (tmp_path / "journal").glob("*.jsonl")]
+    files = [path.read_text().splitlines() for path in (interrupted[1] / "10").glob("*.jsonl")]
     assert len(files) == 2
     events = [json.loads(line) for lines in files for line in lines]
     started = {event["phase"] for event in events if event["kind"] == "phase_begin"}
@@ -79,3 +88,15 @@ def test_the_journal_tells_phases_steps_and_durable_checkpoints(tmp_path):
     durable = [(e["rank"], e["step"]) for e in events if e["kind"] == "checkpoint_durable"]
     assert durable == [(0, 10)]
     assert [e["status"] for e in events if e["kind"] == "attempt_end"] == ["succeeded", "succeeded"]
+
+
+def test_saves_beside_the_training_are_told_and_durable_in_the_end(interrupted, events_in):
+    """The first agreement of an attempt begins the interval, so that it saves from the second one on."""
+    for steps, resumed, saved in ((20, 10, [20]), (35, 20, [30, 35])):
+        events = events_in(interrupted[1] / str(steps))
+        ends = [each for each in events if each.kind == "phase_end"]
+        assert [each.resumed_step for each in ends if each.resumed_step] == [resumed] * 2
+        assert [each for each in events if each.kind == "checkpoint_failed"] == []
+        durable = [each for each in events if each.kind == "checkpoint_durable"]
+        assert [(each.step, each.mode, each.rank) for each in durable] == [(s, "async", 0) for s in saved]
+        assert {each.phase for each in ends} > {"checkpoint_upload", "checkpoint_staging"}

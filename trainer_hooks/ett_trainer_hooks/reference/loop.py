@@ -6,26 +6,26 @@ which may come to one of them. What the recorder is told:
 
 * the batches, through `recorder.batches` or, with a train pipeline of TorchRec, its adapter: both count
   steps and waits for data;
-* every checkpoint, and when it became durable.
+* every checkpoint, and when it became durable: by the keeper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 
-from ett_core.leaving import SAVE
+from ett_core.leaving import GO, SAVE
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.notice import GRACES_S, Notice
 from ett_trainer_hooks.pipeline.preemption import EXIT_STATUS, agree_to_leave
 from ett_trainer_hooks.reference import model
-from ett_trainer_hooks.reference.checkpoints import CheckpointStore
+from ett_trainer_hooks.reference.keepers import Keeper
 from ett_trainer_hooks.reference.settings import Settings
 
 
@@ -45,18 +45,18 @@ class Loop:
         settings: Settings,
         recorder: Recorder,
         learner: model.Learner,
-        store: CheckpointStore,
+        keeper: Keeper,
         policy: CheckpointPolicy,
     ) -> None:
         self._settings = settings
         self._recorder = recorder
         self._learner = learner
-        self._store = store
+        self._keeper = keeper
         self._policy = policy
         self._notice = Notice(dict.fromkeys(GRACES_S, settings.grace_s))
 
     def run(self, batches: Iterable[Any], done: int, *, first_steps_done: Callable[[], None]) -> None:
-        """Train from step `done` to the last; the last step is always saved.
+        """Train from step `done` to the last; the last step is always saved, and durable in the end.
 
         `first_steps_done` is called once, after the first agreement.
 
@@ -80,13 +80,16 @@ class Loop:
                 if agreed.told_to_go and not last:
                     self._leave(step)
                 if agreed.due or last:
-                    self._save(step)
+                    self._keeper.save(step, self._learner)
+        self._keeper.wait()
 
     def _leave(self, step: int) -> None:
         """The last thing that the loop does when the job is told to go."""
         leaving = agree_to_leave(self._notice, self._policy.standing, self._recorder)
         if leaving.way == SAVE:
-            self._save(step, leaving=True)
+            self._keeper.save(step, self._learner, leaving=True)
+        if leaving.way != GO:
+            self._keeper.wait()
         with self._recorder.phase("shutdown"):
             dist.barrier()  # what was saved is durable before the first rank says that it leaves
         self._recorder.close("preempted", exit_code=EXIT_STATUS)
@@ -111,23 +114,9 @@ class Loop:
         dist.all_reduce(numbers)
         return Agreed(float(numbers[0]) / dist.get_world_size(), bool(numbers[1] > 0), bool(numbers[2] > 0))
 
-    def _save(self, step: int, *, leaving: bool = False) -> None:
-        state = {**self._learner.state(), "policy": as_tensors(self._policy.state_dict(leaving=leaving))}
-        with self._policy.saving(step), self._recorder.checkpoint(step, mode="sync") as save:
-            size = self._store.save(step, state)
-            save.bytes = size
-        self._policy.durable(step)
-        if size is not None:
-            self._recorder.durable(step, bytes=size)
-
     def _say(self, step: int, loss: float) -> None:
         if dist.get_rank() == 0:
             print(f"step {step} of {self._settings.steps}: loss {loss:.4f}", flush=True)
-
-
-def as_tensors(state: Mapping[str, float]) -> dict[str, torch.Tensor]:
-    """Numbers in a form that torch's checkpoints find again: plain ones are looked for under another key."""
-    return {name: torch.tensor(value, dtype=torch.float64) for name, value in state.items()}
 
 
 def _progress(pipeline: ObservedPipeline, batches: Iterator[Any]) -> Any:  # noqa: ANN401 - of the model

@@ -15,6 +15,8 @@ from ett_trainer_hooks.pipeline.parts import parse as parse_parts
 
 PIPELINES = ("none", "base", "sparse_dist")
 """A plain loop, or the train pipelines of TorchRec that read one and two batches ahead."""
+MODES = ("async_thread", "async_process", "sync")
+"""Of saves, with the part `async_checkpoint`."""
 KEEPERS = frozenset({"stored_plan", "bundle"})
 """The parts that keep something for later starts."""
 
@@ -33,6 +35,8 @@ class Settings:
     """With the part `preemption`: seconds from SIGTERM or SIGUSR2 to the end by force."""
     checkpoint_dir: Path = Path("checkpoints")
     """Directory, shared by all ranks, that holds one directory a checkpoint."""
+    checkpoint_mode: str = "async_thread"
+    """With the part `async_checkpoint`: who writes what was copied, a thread or a process; or sync."""
     keep: int = 2
     """Checkpoints kept; older ones are removed."""
     batch_size: int = 1024
@@ -65,14 +69,12 @@ class Settings:
         for name in ("steps", "keep", "batch_size", "rows", "embedding_dim", "agree_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
-        if self.pipeline not in PIPELINES:
-            raise ValueError(f"pipeline is {self.pipeline!r}, must be one of {', '.join(PIPELINES)}")
-        if self.checkpoint_every_s <= 0:
-            raise ValueError(f"checkpoint_every_s is {self.checkpoint_every_s}, must be above 0")
-        if self.checkpoint_at_least_every_s <= 0:
-            raise ValueError(
-                f"checkpoint_at_least_every_s is {self.checkpoint_at_least_every_s}, must be above 0"
-            )
+        for name, choices in (("pipeline", PIPELINES), ("checkpoint_mode", MODES)):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, must be one of {', '.join(choices)}")
+        for name in ("checkpoint_every_s", "checkpoint_at_least_every_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
         for name in ("data_warmup_s", "grace_s"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, must not be below 0")

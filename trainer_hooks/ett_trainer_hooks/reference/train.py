@@ -38,7 +38,7 @@ def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] 
             toolchain.distrust_processor()
         fast = begun.get("fast_batch")
         batches = fast.checked(begun["data"]) if fast else begun["data"]
-        loop = work.Loop(settings, recorder, begun["learner"], start.store(work), start.policy)
+        loop = work.Loop(settings, recorder, begun["learner"], begun["checkpoints"], start.policy)
         loop.run(batches, begun["position"], first_steps_done=start.compiled.first_steps_done)
         work.part()
         start.compiled.close()
@@ -74,11 +74,14 @@ class Start:
             Stage("ranks", self.ranks, ("imports", "device"), "process_group", main=True),
             *self._compiling("toolchain", self.toolchain, ("imports",)),
             Stage("source", self.source, (), "preproc_creation"),
-            Stage("position", self.position, ("imports", "ranks"), "checkpoint_load", main=True),
+            Stage("checkpoints", self.checkpoints, ("imports", "ranks"), "checkpoint_load", main=True),
+            Stage("position", self.position, ("checkpoints",), "checkpoint_load", main=True),
             Stage("model", self.model, ("imports", "device"), "model_init"),
             Stage("plan", self.plan, ("imports", "device", "model", "ranks"), "sharding_plan", main=True),
             Stage("shards", self.shards, ("imports", "device", "model", "plan"), "model_init", main=True),
-            Stage("learner", self.learner, ("imports", "shards", "position"), "checkpoint_load", main=True),
+            Stage(
+                "learner", self.learner, ("shards", "checkpoints", "position"), "checkpoint_load", main=True
+            ),
             *self._compiling("fast_batch", self.fast_batch, ("imports", "model", "shards", *loaded)),
             Stage("data", self.data, ("imports", "source", "position"), "data_warmup"),
         ]
@@ -122,9 +125,13 @@ class Start:
 
         return samples
 
-    def position(self, _: Here, work: ModuleType, __: None) -> int:
+    def checkpoints(self, _: Here, work: ModuleType, __: None) -> Any:  # noqa: ANN401
+        """What saves the learner, and finds what was saved."""
+        return work.keeper(self._settings, self._recorder, self.policy, self._leaving)
+
+    def position(self, _: Here, keeper: Any) -> int:  # noqa: ANN401
         """Steps that the checkpoint to resume from holds; 0 without one."""
-        return int(self.store(work).newest())
+        return int(keeper.find())
 
     def model(self, _: Here, work: ModuleType, device: Any) -> Any:  # noqa: ANN401
         """The model, no memory taken for its tables yet."""
@@ -141,9 +148,9 @@ class Start:
         with work.local_metadata(self._recorder) if self._settings.uses("local_metadata") else nullcontext():
             return work.model.shard(model, plan, self._settings, device)
 
-    def learner(self, here: Here, work: ModuleType, learner: Any, step: int) -> Any:  # noqa: ANN401
+    def learner(self, here: Here, learner: Any, keeper: Any, step: int) -> Any:  # noqa: ANN401
         """The learner with what the checkpoint holds."""
-        work.restore(learner, self.policy, self.store(work), step)
+        keeper.load(learner)
         here.span.resumed_step = step
         return learner
 
@@ -165,7 +172,3 @@ class Start:
         """Batches from the first step on; the first lies ready."""
         batches: Iterator[Any] = work.reader(samples, first, self._settings.steps, self._leaving)
         return batches
-
-    def store(self, work: ModuleType) -> Any:  # noqa: ANN401
-        """The checkpoints of this job."""
-        return work.CheckpointStore(self._settings.checkpoint_dir, keep=self._settings.keep)

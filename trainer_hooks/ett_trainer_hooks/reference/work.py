@@ -18,23 +18,22 @@ from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.plan_store import PlanStore, stored_plan
 from ett_trainer_hooks.pipeline.shard_metadata import local_metadata
 from ett_trainer_hooks.reference import criteo, model
-from ett_trainer_hooks.reference.checkpoints import CheckpointStore
-from ett_trainer_hooks.reference.loop import Loop, as_tensors
+from ett_trainer_hooks.reference.keepers import Keeper, Waiting
+from ett_trainer_hooks.reference.loop import Loop
 from ett_trainer_hooks.reference.prefetch import Prefetcher
 from ett_trainer_hooks.reference.settings import Settings
 
 __all__ = [
-    "CheckpointStore",
     "Loop",
     "build",
     "device",
     "join_ranks",
+    "keeper",
     "local_metadata",
     "model",
     "part",
     "plan_again",
     "reader",
-    "restore",
 ]
 
 
@@ -64,13 +63,15 @@ def plan_again(dlrm: torch.nn.Module, on: torch.device, address: str, recorder: 
     return stored_plan(planner, dlrm, model.sharders(), store=PlanStore(address), recorder=recorder)
 
 
-def restore(learner: model.Learner, policy: CheckpointPolicy, store: CheckpointStore, step: int) -> None:
-    """Bring back what the checkpoint of `step` holds; nothing where that is 0."""
-    if step:
-        state = {**learner.state(), "policy": as_tensors(policy.state_dict())}
-        store.load(step, state)
-        learner.load(state)
-        policy.load_state_dict({name: float(value) for name, value in state["policy"].items()})
+def keeper(settings: Settings, recorder: Recorder, policy: CheckpointPolicy, leaving: ExitStack) -> Keeper:
+    """What saves the learner, until `leaving` closes."""
+    made: Keeper = Waiting(settings, recorder, policy)
+    if settings.uses("async_checkpoint"):
+        from ett_trainer_hooks.reference.beside import Beside  # noqa: PLC0415 - needs an extra
+
+        made = Beside(settings, recorder, policy)
+    leaving.callback(made.close)
+    return made
 
 
 def reader(

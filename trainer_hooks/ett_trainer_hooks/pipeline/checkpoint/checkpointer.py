@@ -25,7 +25,7 @@ from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.agreement import all_agree
 from ett_trainer_hooks.pipeline.checkpoint.arena import Arena
 from ett_trainer_hooks.pipeline.checkpoint.deferral import Deferral
-from ett_trainer_hooks.pipeline.checkpoint.fates import Fates
+from ett_trainer_hooks.pipeline.checkpoint.fates import Fates, Listener
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore, newest_of_both
 from ett_trainer_hooks.pipeline.checkpoint.resumable import Resumable, key_of, packed, unpack
 from ett_trainer_hooks.pipeline.checkpoint.scribe import Scribe, ScribedWriter
@@ -55,6 +55,7 @@ class Checkpointer:
         mode: `sync` writes while the trainer waits; `async_thread` and `async_process` copy meanwhile.
         threads: threads that write a rank's files.
         patience_s: longest wait for the save before.
+        told: hears, too, what becomes of each save, such as a `CheckpointPolicy`; on any thread.
     """
 
     def __init__(  # noqa: PLR0913 - settings
@@ -66,6 +67,7 @@ class Checkpointer:
         mode: Mode = "async_thread",
         threads: int = 1,
         patience_s: float = PATIENCE_S,
+        told: Listener | None = None,
     ) -> None:
         self.store = store
         self._recorder = recorder
@@ -79,7 +81,7 @@ class Checkpointer:
         self._arena = Arena(shared=mode == "async_process") if mode != "sync" else None
         self._scribe = Scribe() if mode == "async_process" else None
         self._deferral = Deferral(recorder)
-        self._fates = Fates(recorder, store, remote, leads=self._rank == 0)
+        self._fates = Fates(recorder, store, remote, leads=self._rank == 0, told=told)
         self._flight: threading.Thread | None = None
         if not self._joined:  # torch says at every save that one process saves alone
             warnings.filterwarnings("ignore", message="torch.distributed is (disabled|unavailable)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from typing import Protocol
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
@@ -20,15 +21,34 @@ from ett_trainer_hooks.recording.spans import SaveSpan, describe
 CUT = "the process ended before the save was complete"
 
 
+class Listener(Protocol):
+    """Hears what becomes of saves; a rank that does not lead knows of a durable one once it is committed."""
+
+    def durable(self, step: int) -> None:
+        """The save of a step would now survive the death of the job."""
+        ...
+
+    def failed(self, step: int) -> None:
+        """The save of a step will never be durable."""
+        ...
+
+
 class Fates:
     """Tells what becomes of the saves of this rank; `leads`: for all ranks."""
 
     def __init__(
-        self, recorder: Recorder, store: CheckpointStore, remote: RemoteStore | None, *, leads: bool
+        self,
+        recorder: Recorder,
+        store: CheckpointStore,
+        remote: RemoteStore | None,
+        *,
+        leads: bool,
+        told: Listener | None = None,
     ) -> None:
         self._recorder = recorder
         self._store = store
         self._leads = leads
+        self._told = told
         self._uploads = Uploads(store, remote, self._uploaded) if remote and leads else None
         self._on_their_way: dict[str, tuple[SaveSpan, float]] = {}
 
@@ -49,6 +69,8 @@ class Fates:
     def failed(self, span: SaveSpan, why: str) -> None:
         """The checkpoint will never be durable."""
         self._recorder.checkpoint_failed(span.saved_step, why, mode=span.mode)
+        if self._told is not None:
+            self._told.failed(span.saved_step)
 
     def found(self, found: Found) -> None:
         """What a start takes, and what it does not take, with the reason; the damaged is set aside."""
@@ -82,18 +104,23 @@ class Fates:
         if manifest is not None and self._uploads is not None:
             self._on_their_way[manifest.commit] = (span, began_s)
             self._uploads.offer(manifest)
-        elif self._leads:
+        else:
             self._durable(span, began_s)
 
     def _durable(self, span: SaveSpan, began_s: float) -> None:
         duration_s = time.monotonic() - began_s
-        self._recorder.durable(span.saved_step, mode=span.mode, bytes=span.bytes, duration_s=duration_s)
+        if self._leads:
+            self._recorder.durable(span.saved_step, mode=span.mode, bytes=span.bytes, duration_s=duration_s)
+        if self._told is not None:
+            self._told.durable(span.saved_step)
 
     def _uploaded(self, upload: Upload) -> None:
         span, began_s = self._on_their_way.pop(upload.manifest.commit)
         if upload.overtaken:
             why = "a later one was committed before its turn came"
             self._recorder.decision(f"the checkpoint of step {span.saved_step} is not uploaded", why)
+            if self._told is not None:
+                self._told.failed(span.saved_step)
         elif upload.error:
             self.failed(span, upload.error)
         else:

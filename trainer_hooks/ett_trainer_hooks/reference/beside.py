@@ -1,0 +1,82 @@
+"""The part `async_checkpoint` of the reference trainer: saves go on beside the training.
+
+What it keeps lies in a directory of its own; checkpoints that the trainer has made without the part
+are found, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer, Mode
+from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
+from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
+from ett_trainer_hooks.reference.keepers import Waiting
+from ett_trainer_hooks.reference.model import Learner
+from ett_trainer_hooks.reference.settings import Settings
+
+DIRECTORY = "committed"
+
+
+class Beside:
+    """A `Keeper` that copies what it saves and writes it while the training goes on."""
+
+    def __init__(self, settings: Settings, recorder: Recorder, policy: CheckpointPolicy) -> None:
+        self._settings = settings
+        self._policy = policy
+        self._without = Waiting(settings, recorder, policy)
+        store = CheckpointStore(settings.checkpoint_dir / DIRECTORY, retention=Retention(last=settings.keep))
+        mode = cast("Mode", settings.checkpoint_mode)
+        self._checkpointer = Checkpointer(store, recorder, mode=mode, told=policy)
+        self._found: Found | None = None
+
+    def find(self) -> int:
+        """As `Keeper`."""
+        found = self._checkpointer.find()
+        step = found.manifest.step if found.manifest else 0
+        without = self._without.find()
+        self._found = found if step >= without else None
+        return max(step, without)
+
+    def load(self, learner: Learner) -> None:
+        """As `Keeper`."""
+        if self._found is None:
+            self._without.load(learner)
+        elif self._found.manifest is not None:
+            state = learner.state()
+            self._checkpointer.load(self._found, state, own={"policy": _Learnt(self._policy)})
+            learner.load(state)
+        if self._settings.uses("no_wait_staging"):
+            self._checkpointer.no_wait(learner.model, learner.optimizer)
+
+    def save(self, step: int, learner: Learner, *, leaving: bool = False) -> None:
+        """As `Keeper`."""
+        with self._policy.saving(step):
+            self._checkpointer.save(
+                step, learner.state(), own={"policy": _Learnt(self._policy, leaving=leaving)}
+            )
+
+    def wait(self) -> None:
+        """As `Keeper`."""
+        self._checkpointer.wait()
+
+    def close(self) -> None:
+        """As `Keeper`."""
+        self._checkpointer.close()
+
+
+@dataclass(frozen=True)
+class _Learnt:
+    """What the policy of a rank has learnt, as the checkpointer keeps it."""
+
+    policy: CheckpointPolicy
+    leaving: bool = False
+
+    def state_dict(self) -> dict[str, float]:
+        return self.policy.state_dict(leaving=self.leaving)
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        self.policy.load_state_dict(state)

@@ -1,0 +1,85 @@
+"""What the reference trainer saves with, and resumes from.
+
+All ranks call the same methods in the same order, on their training threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
+from ett_trainer_hooks.reference.checkpoints import CheckpointStore
+from ett_trainer_hooks.reference.model import Learner
+from ett_trainer_hooks.reference.settings import Settings
+
+
+class Keeper(Protocol):
+    """Keeps the learner, and what the policy has learnt; tells the recorder and the policy of it."""
+
+    def find(self) -> int:
+        """Steps that the newest intact checkpoint holds; 0 without one."""
+        ...
+
+    def load(self, learner: Learner) -> None:
+        """Bring back what was found, if anything; `learner` is the one that will be saved."""
+        ...
+
+    def save(self, step: int, learner: Learner, *, leaving: bool = False) -> None:
+        """Save the learner after `step`; with `leaving` no failure lies between this and the next attempt."""
+        ...
+
+    def wait(self) -> None:
+        """Until what was saved is durable, or is told as failed."""
+        ...
+
+    def close(self) -> None:
+        """The training is over."""
+        ...
+
+
+class Waiting:
+    """As torchrec's examples save: the trainer waits for torch's `save`."""
+
+    def __init__(self, settings: Settings, recorder: Recorder, policy: CheckpointPolicy) -> None:
+        self._recorder = recorder
+        self._policy = policy
+        self._store = CheckpointStore(settings.checkpoint_dir, keep=settings.keep)
+        self._found = 0
+
+    def find(self) -> int:
+        """As `Keeper`."""
+        self._found = self._store.newest()
+        return self._found
+
+    def load(self, learner: Learner) -> None:
+        """As `Keeper`."""
+        if self._found:
+            state = {**learner.state(), "policy": as_tensors(self._policy.state_dict())}
+            self._store.load(self._found, state)
+            learner.load(state)
+            self._policy.load_state_dict({name: float(value) for name, value in state["policy"].items()})
+
+    def save(self, step: int, learner: Learner, *, leaving: bool = False) -> None:
+        """As `Keeper`."""
+        state = {**learner.state(), "policy": as_tensors(self._policy.state_dict(leaving=leaving))}
+        with self._policy.saving(step), self._recorder.checkpoint(step, mode="sync") as save:
+            size = self._store.save(step, state)
+            save.bytes = size
+        self._policy.durable(step)
+        if size is not None:
+            self._recorder.durable(step, bytes=size)
+
+    def wait(self) -> None:
+        """As `Keeper`."""
+
+    def close(self) -> None:
+        """As `Keeper`."""
+
+
+def as_tensors(state: Mapping[str, float]) -> dict[str, torch.Tensor]:
+    """Numbers in a form that torch's checkpoints find again: plain ones are looked for under another key."""
+    return {name: torch.tensor(value, dtype=torch.float64) for name, value in state.items()}
