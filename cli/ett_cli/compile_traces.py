@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ett_core.shapes import Compilation, Input, Symbol
+from ett_core.shapes import Compilation, Input, Symbol, symbol_of
 
 LOG_SUFFIX = ".log"
 
@@ -24,7 +24,6 @@ _WANTED = re.compile(
     rb'\{"(?:describe_tensor|describe_source|create_symbol|dynamo_output_graph|compilation_metrics|dynamo_start)"'
 )
 _VERSION = re.compile(rb'^\t"pytorch_version": "([^"]+)"')
-_SYMBOL = re.compile(r"^(?P<source>.+)\.size\(\)\[(?P<dim>\d+)\]$")
 _WHOLE = "s"
 """How torch's names of whole numbers begin; those of fractions begin with `zf`."""
 
@@ -114,7 +113,7 @@ def _take(attempt: _Attempt, told: Mapping[str, Any]) -> None:
         if tensor is not None:
             attempt.inputs[named["source"]] = _input(named["source"], tensor)
     elif (symbol := told.get("create_symbol")) and str(symbol["symbol"]).startswith(_WHOLE):
-        attempt.symbols.add(_symbol(str(symbol["source"])))
+        attempt.symbols.add(symbol_of(str(symbol["source"])))
     elif "dynamo_output_graph" in told:
         attempt.graph = True
 
@@ -123,16 +122,6 @@ def _input(source: str, tensor: Mapping[str, Any]) -> Input:
     size = tuple(side if isinstance(side, int) else -1 for side in tensor.get("size", ()))
     gradient = " with gradient" if tensor.get("requires_grad") else ""
     return Input(source, size, f"{tensor.get('dtype')} {tensor.get('device')}{gradient}")
-
-
-def _symbol(name: str) -> Symbol:
-    """What a symbol stands for.
-
-    >>> _symbol("L['x'].size()[0]"), _symbol("L['n']")
-    (Symbol(source="L['x']", dim=0), Symbol(source="L['n']", dim=None))
-    """
-    found = _SYMBOL.match(name)
-    return Symbol(found["source"], int(found["dim"])) if found else Symbol(name)
 
 
 def _compilation(

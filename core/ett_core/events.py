@@ -151,14 +151,33 @@ class CheckpointFailed(Event, frozen=True, kw_only=True, gc=False, tag="checkpoi
     message: str = ""
 
 
+class CompileInput(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tensor that a graph was compiled for.
+
+    `source` is its name as torch's frame knows it, such as `L['x']`; `size` its sizes, one a dimension;
+    `traits` what else must be the same for a graph to fit: dtype, device, whether it needs a gradient.
+    """
+
+    source: Label
+    size: tuple[int, ...] = ()
+    traits: Label = ""
+
+
 class Compile(Event, frozen=True, kw_only=True, gc=False, tag="compile"):
-    """One compilation, for detail views."""
+    """One compilation, for detail views.
+
+    `code` names the function; `inputs` are its tensors but for parameters, None where they are not
+    known; `symbols` what the graph leaves open, as torch writes it: `L['x'].size()[0]`.
+    """
 
     kind: ClassVar[str] = "compile"
     graph: Label = ""
+    code: Label = ""
     stage_seconds: dict[str, float] = {}
     native_compile_s: Seconds | None = None
     recompile_reason: str | None = None
+    inputs: tuple[CompileInput, ...] | None = None
+    symbols: tuple[Label, ...] = ()
     remote_requests: Count | None = None
 
 

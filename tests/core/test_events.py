@@ -23,7 +23,7 @@ FIELDS = {
     "checkpoint": "step mode wait_previous_s blocking_s staging_s upload_s bytes",
     "checkpoint_durable": "step mode bytes duration_s",
     "checkpoint_failed": "step mode message",
-    "compile": "graph stage_seconds native_compile_s recompile_reason remote_requests",
+    "compile": "graph code stage_seconds native_compile_s recompile_reason inputs symbols remote_requests",
     "cache": "cache hits misses bypasses bytes saved_s remote_requests",
     "counters": "values",
     "decision": "what why values",
@@ -80,10 +80,18 @@ def of_type(annotation: object) -> st.SearchStrategy:
             max=limited(events.Seconds),
             buckets=st.dictionaries(st.integers(0, LAST_BUCKET), st.integers(0, 2**62 - 1)),
         ),
+        events.CompileInput: st.builds(
+            events.CompileInput,
+            source=st.text(max_size=1024),
+            size=st.lists(st.integers(-1, 2**31)).map(tuple),
+            traits=st.text(max_size=1024),
+        ),
         type(None): st.none(),
     }
     if annotation in known:
         return known[annotation]
+    if typing.get_origin(annotation) is tuple:
+        return st.lists(of_type(typing.get_args(annotation)[0]), max_size=3).map(tuple)
     if typing.get_origin(annotation) is typing.Annotated:
         return limited(annotation) if typing.get_args(annotation)[0] is float else st.integers(-1, 2**31 - 1)
     return st.one_of(*map(of_type, typing.get_args(annotation)))

@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ett_core.events import AttemptStart, Compile
 from ett_core.shapes import Compilation, Input, Symbol, advise, compilations_of, torch_version_of
@@ -219,3 +220,34 @@ def test_events_tell_of_compilations_and_of_the_oldest_torch():
     ]
     assert advise(found).value == "L['x']:0"
     assert torch_version_of(events) == "2.9.1+cpu"
+
+
+def told(seq, graph="0/0", **fields):
+    return Compile(job_id="j", writer="w", seq=seq, attempt=0, rank=0, time=1.0 + seq, graph=graph, **fields)
+
+
+def test_events_with_sizes_are_counted_and_those_without_are_estimated():
+    """The backward comes under the name of its forward, and takes nothing of it away."""
+    sized = [
+        told(nth, f"0/{nth}", code="f (a.py:1)", inputs=(Input("L['x']", (size,)),), recompile_reason=reason)
+        for nth, (size, reason) in enumerate([(64, None), (65, mismatch(0, 64, 65))])
+    ]
+    for events in (sized, [*sized, told(9, "0/0")]):
+        advice = advise(compilations_of(events))
+        assert (advice.graphs, advice.expected, advice.counted) == (2, 1, True)
+        assert advice.frames[0].code == "f (a.py:1)"
+    bare = [replace(event, code="", inputs=None) for event in sized]
+    assert not advise(compilations_of(bare)).counted
+
+
+def test_what_has_no_code_where_others_have_is_no_graph():
+    """A frame that torch skips holds nothing to compile."""
+    with_code = told(0, "0/0", code="f (a.py:1)", inputs=())
+    skipped = told(1, "1/0")
+    assert advise(compilations_of([with_code, skipped])).graphs == 1
+    assert advise(compilations_of([skipped])).graphs == 1
+
+
+def test_symbols_of_an_event_are_what_the_graph_leaves_open():
+    (found,) = compilations_of([told(0, code="f (a.py:1)", symbols=("L['x'].size()[1]", "L['n']"))])
+    assert found.symbols == {Symbol("L['x']", 1), Symbol("L['n']")}

@@ -45,10 +45,13 @@ class Without:
 
 class Heard:
     def __init__(self):
-        self.begun, self.ended = [], 0
+        self.begun, self.ended, self.frames = [], 0, []
 
     def begin(self, graph):
         self.begun.append(graph)
+
+    def frame(self, told):
+        self.frames.append(told[0].co_name)
 
     def end(self, error):
         self.ended += 1
@@ -61,19 +64,23 @@ def read(modules):
     torch._inductor.remote_cache.cache_stats._stats.clear()
     torch._inductor.remote_cache.cache_stats.hit("LocalAutotuneCache", 3)
     install = torch._dynamo.callback.callback_handler.install_callbacks
+    make = torch._dynamo.guards.CheckFunctionManager.__init__
     heard = Heard()
     heard.modules = modules
     followed = torch_private.follow_compilations(heard.begin, heard.end, modules)
+    torch_private.follow_frames(heard.frame, modules)
     double = torch.compile(lambda tensor: tensor * 2, backend="aot_eager")
     before = torch_private.entry_seconds(modules)
     for kind in (torch.float32, torch.float64):
         double(torch.ones(3, dtype=kind))
     torch._dynamo.utils.counters["inductor"]["fxgraph_cache_hit"] += 2
     torch._dynamo.callback.callback_handler.install_callbacks = install
+    torch._dynamo.guards.CheckFunctionManager.__init__ = make
     return {
         "followed": followed,
         "begun": heard.begun,
         "ended": heard.ended,
+        "frames": heard.frames,
         "reason": getattr(heard, "reason", None),
         "stages": sorted(torch_private.stage_seconds(before, torch_private.entry_seconds(modules))),
         "caches": {name: answers.hits for name, answers in torch_private.cache_totals(modules).items()},
@@ -113,6 +120,7 @@ WHOLE = {
     "followed": True,
     "begun": ["1/0", "1/1"],
     "ended": 2,
+    "frames": ["<lambda>", "<lambda>"],
     "stages": ["aot_autograd", "dynamo"],
     "caches": {"fx_graph": 2, "autotune": 3, "pgo": 1},
     "iterators": True,
@@ -126,6 +134,7 @@ LOST = {
     "counters": {"caches": {"autotune": 3, "pgo": 1}},
     "times": {"stages": []},
     "context": {"reason": None},
+    "guards": {"frames": []},
     "remote": {"caches": {"fx_graph": 2, "pgo": 1}},
     "profile": {"caches": {"fx_graph": 2, "autotune": 3}},
     "profile_found": {"caches": {"fx_graph": 2, "autotune": 3, "pgo": 0}},
@@ -197,6 +206,7 @@ def test_without_torch_there_is_nothing_to_read():
     assert torch_private.recompile_reason({}) is None
     assert torch_private.iterator_class({}) is None
     assert not torch_private.follow_compilations(print, print, {})
+    assert not torch_private.follow_frames(print, {})
     assert torch_private.tensor_version(object()) == 0
     assert torch_private.compilation_name((object(),)) == ""
 

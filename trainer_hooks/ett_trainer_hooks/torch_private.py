@@ -40,6 +40,9 @@ SEAMS: Mapping[str, Seam] = {
     "counters": Seam("torch._dynamo.utils", "counters", "answers of the caches but autotune"),
     "times": Seam("torch._dynamo.utils", "compilation_time_metrics", "seconds by stage and native seconds"),
     "context": Seam("torch._dynamo.utils", "get_metrics_context", "reasons to compile again"),
+    "guards": Seam(
+        "torch._dynamo.guards", "CheckFunctionManager", "which code was compiled, and for what sizes"
+    ),
     "remote": Seam(
         "torch._inductor.remote_cache", "cache_stats._stats", "answers of autotune, remote requests"
     ),
@@ -70,7 +73,22 @@ SEAMS: Mapping[str, Seam] = {
     "iterators": Seam("torch.utils.data.dataloader", "_BaseDataLoaderIter", "waits for data"),
 }
 
-FIELDS = ("_metrics", "_version", "compile_id", "hit", "miss", "put")
+FIELDS = (
+    "_is_param",
+    "_metrics",
+    "_version",
+    "compile_id",
+    "fake",
+    "hint",
+    "hit",
+    "is_empty_graph",
+    "miss",
+    "name",
+    "node",
+    "put",
+    "source",
+    "tracked_fakes",
+)
 """Names that are read of objects which come from a seam, or are handed over by torch."""
 
 
@@ -223,6 +241,24 @@ def around(
                 end(error)
 
     return hidden(lambda *arguments, **named: Observed(arguments, named))
+
+
+def follow_frames(heard: Callable[[tuple[object, ...]], None], modules: Modules = sys.modules) -> bool:
+    """Have it called within every compilation that has a graph, on its thread; False where torch has no such.
+
+    It gets what torch makes guards of (the code, what was traced of it), and must not raise.
+    """
+    manager = part("guards", modules)
+    if manager is None:
+        return False
+    make = manager.__init__
+
+    def observed(self: object, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - as torch's
+        heard((*arguments, *named.values()))
+        make(self, *arguments, **named)
+
+    manager.__init__ = observed
+    return True
 
 
 def hider(modules: Modules = sys.modules) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

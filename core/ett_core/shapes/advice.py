@@ -100,7 +100,7 @@ def _by_frame(compilations: Iterable[Compilation]) -> dict[tuple[str, int], Expl
     unique: dict[tuple[str, int, int], Compilation] = {}
     for item in compilations:
         key = (item.process, item.frame, item.nth)
-        if key not in unique or unique[key].reason is None:
+        if key not in unique or _told_in(unique[key]) < _told_in(item):
             unique[key] = item
     frames: defaultdict[tuple[str, int], list[Compilation]] = defaultdict(list)
     for key in sorted(unique):
@@ -109,6 +109,10 @@ def _by_frame(compilations: Iterable[Compilation]) -> dict[tuple[str, int], Expl
         key: [(item, None if item.reason is None else parse(item.reason)) for item in items]
         for key, items in frames.items()
     }
+
+
+def _told_in(item: Compilation) -> tuple[bool, bool]:
+    return item.inputs is not None, item.reason is not None
 
 
 def _advise_frame(explained: Explained) -> FrameAdvice:

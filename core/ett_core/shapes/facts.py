@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
+from ett_core.events import CompileInput as Input
 
-class Input(msgspec.Struct, frozen=True):
-    """A tensor that a graph was compiled for.
+__all__ = ["Compilation", "Input", "Symbol", "order", "symbol_of"]
 
-    Args:
-        source: its name as torch's frame knows it, such as `L['x']`.
-        size: its sizes, one a dimension.
-        traits: what else must be the same for a graph to fit: dtype, device, whether it needs a gradient.
-    """
-
-    source: str
-    size: tuple[int, ...]
-    traits: str = ""
+_DIMENSION = re.compile(r"^(?P<source>.+)\.size\(\)\[(?P<dim>\d+)\]$")
 
 
 class Symbol(msgspec.Struct, frozen=True):
@@ -24,6 +18,16 @@ class Symbol(msgspec.Struct, frozen=True):
 
     source: str
     dim: int | None = None
+
+
+def symbol_of(name: str) -> Symbol:
+    """What stands behind a name of torch's.
+
+    >>> symbol_of("L['x'].size()[0]"), symbol_of("L['n']")
+    (Symbol(source="L['x']", dim=0), Symbol(source="L['n']", dim=None))
+    """
+    found = _DIMENSION.match(name)
+    return Symbol(found["source"], int(found["dim"])) if found else Symbol(name)
 
 
 def order(symbol: Symbol) -> tuple[str, int]:

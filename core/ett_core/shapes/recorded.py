@@ -1,4 +1,8 @@
-"""Compilations as the events of a job tell of them: reasons, without the sizes of inputs. Pure."""
+"""Compilations as the events of a job tell of them. Pure.
+
+Where torch lets the hooks see, an event names the code and has the sizes of what came; elsewhere it
+has a reason at most.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ett_core.events import AnyEvent, AttemptStart, Compile
-from ett_core.shapes.facts import Compilation
+from ett_core.shapes.facts import Compilation, symbol_of
 
 _GRAPH = re.compile(r"(?:^|/)(\d+)/(\d+)(?:_\d+)?$")
 
@@ -15,14 +19,21 @@ def compilations_of(events: Iterable[AnyEvent]) -> Iterator[Compilation]:
     """What `compile` events of one job tell; those that name no graph are passed over.
 
     A backward that is compiled later comes under the name of its forward, and is no graph of its own.
+    In a process that tells which code it compiled, no graph came of what has none.
     """
-    for event in events:
-        if isinstance(event, Compile) and (found := _GRAPH.search(event.graph)):
+    compiles = [event for event in events if isinstance(event, Compile)]
+    telling = {event.writer for event in compiles if event.code}
+    for event in compiles:
+        if found := _GRAPH.search(event.graph):
             yield Compilation(
                 process=event.writer,
                 frame=int(found[1]),
                 nth=int(found[2]),
+                code=event.code,
                 reason=event.recompile_reason,
+                inputs=event.inputs,
+                symbols=frozenset(map(symbol_of, event.symbols)),
+                graph=bool(event.code) or event.writer not in telling,
             )
 
 

@@ -1,4 +1,4 @@
-"""Compilations as phases and facts: seconds by stage, answers of the caches, reasons to compile again.
+"""Compilations as phases and facts: seconds by stage, answers of the caches, why again, and for what sizes.
 
 Torch calls on the thread that compiles. The outermost compilation of a thread is a `compile` phase:
 of the main track where that thread trains (or runs the backward for the one that does), else of a
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ett_trainer_hooks import torch_private
 from ett_trainer_hooks.after_import import AfterImport
+from ett_trainer_hooks.recording.frames import UNTOLD, frame_in
 from ett_trainer_hooks.recording.spans import MAIN_TRACK
 from ett_trainer_hooks.torch_private import Modules, Totals
 
@@ -36,6 +37,7 @@ class Compiling(threading.local):
         self.open = ExitStack()
         self.times: dict[str, float] = {}
         self.caches: dict[str, Totals] = {}
+        self.frame = UNTOLD
 
 
 class CompileWatch:
@@ -82,9 +84,14 @@ class CompileWatch:
         """The innermost compilation of this thread is over."""
         self._recorder.guard.call(self._end, error)
 
+    def frame(self, told: tuple[object, ...]) -> None:
+        """The compilation under way on this thread has its graph, in what torch makes guards of."""
+        self._recorder.guard.call(self._frame, told)
+
     def _attach(self) -> None:
         if not torch_private.follow_compilations(self.begin, self.end, self._modules):
             self._recorder.guard.say_once("compile", "this torch tells of no compilations")
+        torch_private.follow_frames(self.frame, self._modules)
 
     def _begin(self, graph: str) -> None:
         here = self._here
@@ -92,13 +99,17 @@ class CompileWatch:
         if here.depth > 1:
             return
         self.seen += 1
-        here.graph = graph
+        here.graph, here.frame = graph, UNTOLD
         here.times = torch_private.entry_seconds(self._modules)
         here.caches = torch_private.cache_totals(self._modules)
         track = track_of_this_thread(self._thread())
         if track == MAIN_TRACK:
             here.open.enter_context(self._around())
         here.open.enter_context(self._recorder.phase("compile", track=track))
+
+    def _frame(self, told: tuple[object, ...]) -> None:
+        if self._here.depth == 1:
+            self._here.frame = frame_in(told)
 
     def _end(self, error: BaseException | None) -> None:
         here = self._here
@@ -111,9 +122,12 @@ class CompileWatch:
         spent = torch_private.stage_seconds(here.times, torch_private.entry_seconds(self._modules))
         self._recorder.compile(
             graph=here.graph,
+            code=here.frame.code,
             stage_seconds=spent,
             native_compile_s=spent.get("native", 0.0),
             recompile_reason=torch_private.recompile_reason(self._modules),
+            inputs=here.frame.inputs,
+            symbols=here.frame.symbols,
         )
         self._tell_caches(here.caches, torch_private.cache_totals(self._modules))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ett_core import events
@@ -129,22 +129,28 @@ class FactRecorder:
         )
 
     @hook
-    def compile(
+    def compile(  # noqa: PLR0913 - the fields of the event
         self,
         *,
         graph: str = "",
+        code: str = "",
         stage_seconds: Mapping[str, float] | None = None,
         native_compile_s: float | None = None,
         recompile_reason: str | None = None,
+        inputs: Iterable[events.CompileInput] | None = None,
+        symbols: Iterable[str] = (),
         remote_requests: int | None = None,
     ) -> None:
         """One compilation is over; seconds by stage, and of the native compiler."""
         self._emit(
             events.Compile,
             graph=graph,
+            code=code,
             stage_seconds=dict(stage_seconds or {}),
             native_compile_s=native_compile_s,
             recompile_reason=recompile_reason,
+            inputs=None if inputs is None else tuple(inputs),
+            symbols=tuple(symbols),
             remote_requests=remote_requests,
         )
 
