@@ -103,7 +103,7 @@ def _ways(standing: Standing) -> Iterator[_Way]:
 
 
 def _why(best: _Way, ways: list[_Way], standing: Standing, left_s: float) -> str:
-    kept = f"{standing.unsaved_s:,.0f} s of training"
+    kept = f"{_roughly(standing.unsaved_s)} of training"
     if best.way == SAVE:
         return f"a save takes {best.takes_s:.1f} s of the {left_s:.1f} s that are left and keeps {kept}"
     words = [f"the save in flight is durable in {best.takes_s:.1f} s"] if best.way == WAIT else []
@@ -112,8 +112,19 @@ def _why(best: _Way, ways: list[_Way], standing: Standing, left_s: float) -> str
         if way.costs_s < best.costs_s:
             words.append(f"{what}, too long with a quarter to spare: {left_s:.1f} s are left")
         elif way.way == SAVE:
-            words.append(f"{what}, which {best.loses_s:,.0f} s of training are not worth")
+            words.append(f"{what} to keep {_roughly(best.loses_s)} of training, which does not pay")
     return "; ".join(words) or "no save was measured so far, and no time is left to try one"
+
+
+def _roughly(amount_s: float) -> str:
+    """Seconds in words, of which even few are more than none.
+
+    >>> _roughly(1234.5), _roughly(12.3), _roughly(0.318), _roughly(0.004)
+    ('1,234 s', '12 s', '0.32 s', 'less than 0.1 s')
+    """
+    if amount_s >= 10:  # noqa: PLR2004 - below, tenths tell something
+        return f"{amount_s:,.0f} s"
+    return f"{amount_s:.2g} s" if amount_s >= 0.1 else "less than 0.1 s"  # noqa: PLR2004 - nor do less
 
 
 def _told(  # noqa: PLR0913, PLR0917 - what is told

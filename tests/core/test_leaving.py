@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ett_core.leaving import END_S, GO, SAVE, SPARE, WAIT, Standing, way_to_leave
 
 TOO_LONG = "too long with a quarter to spare: 30.0 s are left"
+UNWORTHY = "a save takes {} s to keep {} s of training, which does not pay"
 SECONDS = st.floats(0, 1e5)
 STANDINGS = st.builds(
     Standing,
@@ -36,7 +37,19 @@ STANDINGS = st.builds(
             Standing(unsaved_s=5, save_s=12),
             30,
             GO,
-            "a save takes 12.0 s, which 5 s of training are not worth",
+            UNWORTHY.format(12.0, 5),
+        ),
+        (
+            Standing(unsaved_s=0.3, save_s=0.2),
+            30,
+            SAVE,
+            "a save takes 0.2 s of the 30.0 s that are left and keeps 0.3 s of training",
+        ),
+        (
+            Standing(unsaved_s=0.04, save_s=0.2),
+            30,
+            GO,
+            "a save takes 0.2 s to keep less than 0.1 s of training, which does not pay",
         ),
         (Standing(unsaved_s=0, save_s=1), 30, GO, "nothing is unsaved"),
         (Standing(unsaved_s=9), 30, SAVE, "no save was measured so far: nothing is lost by trying one"),
@@ -57,7 +70,7 @@ STANDINGS = st.builds(
             Standing(unsaved_s=900, save_s=5, in_flight_s=1, since_capture_s=2),
             30,
             WAIT,
-            "the save in flight is durable in 1.0 s; a save takes 6.0 s, which 2 s of training are not worth",
+            "the save in flight is durable in 1.0 s; " + UNWORTHY.format(6.0, 2),
         ),
     ],
 )

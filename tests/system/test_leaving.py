@@ -19,8 +19,9 @@ ETT = str(Path(sys.executable).with_name("ett"))
 LIMIT_S = 180
 LONG_S = 0.5
 """Between the save and the last word no step is trained, and no time to speak of passes."""
-TRAIN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
-TRAIN += ["--rdzv-endpoint", "127.0.0.1:0", "-m", "ett_trainer_hooks.reference", "--parts", "preemption"]
+FULL = os.environ.get("ETT_FULL") == "1"
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+TRAIN = ["--rdzv-endpoint", "127.0.0.1:0", "-m", "ett_trainer_hooks.reference", "--parts", "preemption"]
 TRAIN += ["--batch-size", "64", "--rows", "500", "--agree-every", "5", "--no-compile"]
 
 
@@ -36,12 +37,13 @@ def start(tmp_path):
     mine = {name: text for name, text in os.environ.items() if not name.startswith(("ETT_", "SLURM_"))}
     started = []
 
-    def run(steps):
+    def run(steps, *more, restarts=0):
         words = ["run", "--job-id", "job", "--journal-dir", str(tmp_path / "journal"), "--grace", "120", "--"]
-        words += [*TRAIN, "--checkpoint-dir", str(tmp_path / "checkpoints"), "--steps", str(steps)]
+        words += [*TORCHRUN, "--max-restarts", str(restarts), *TRAIN, "--steps", str(steps), *more]
+        words += ["--checkpoint-dir", str(tmp_path / "checkpoints")]
         job = subprocess.Popen(
             [ETT, *words],
-            env={**mine, "OMP_NUM_THREADS": "1"},
+            env={**mine, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -57,11 +59,7 @@ def start(tmp_path):
 
 def test_a_job_that_gets_sigterm_leaves_with_a_save_and_goes_on_from_there(start, tmp_path):
     job = start(1_000_000)
-    told = iter(job.stdout.readline, "")
-    for line in told:
-        if line.startswith("step 20 "):
-            job.send_signal(signal.SIGTERM)
-            break
+    when(job, lambda line: line.startswith("step 20 "), signal.SIGTERM)
     out, _ = job.communicate(timeout=LIMIT_S)
     last = int(re.findall(r"step (\d+) of", out)[-1])
     assert job.returncode == 1, out[-3000:]  # as torchrun ends after a signal
@@ -70,7 +68,9 @@ def test_a_job_that_gets_sigterm_leaves_with_a_save_and_goes_on_from_there(start
     assert account["state"] == "preempted"
     assert account["components"].get("unsaved_training", 0.0) < LONG_S
     assert account["last_durable_step"] == account["step"] == last
-    assert "told to go: saves and leaves" in decisions(tmp_path)
+    assert [what for what, _ in decisions(tmp_path) if "told to go" in what] == [
+        "told to go: saves and leaves"
+    ]
 
     again = start(last + 5)
     out, _ = again.communicate(timeout=LIMIT_S)
@@ -81,6 +81,51 @@ def test_a_job_that_gets_sigterm_leaves_with_a_save_and_goes_on_from_there(start
     assert account["components"].get("unsaved_training", 0.0) < LONG_S
 
 
+def test_a_job_without_time_for_a_save_says_so_and_owns_up_to_its_loss(start, tmp_path):
+    """What was trained since the last save is lost, and called so."""
+    job = start(1_000_000, "--grace-s", "0", "--checkpoint-every-s", "0.5")
+    when(job, lambda _: any(tmp_path.glob("checkpoints/step_*[0-9]")), signal.SIGTERM)
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 1, out[-3000:]
+
+    account = accounted(tmp_path)
+    assert account["state"] == "preempted"
+    [failure] = account["failure_list"]
+    assert failure["fallback_step"] == account["last_durable_step"] < account["step"]
+    assert failure["unsaved_s"] == account["components"]["unsaved_training"] > 0
+    [(what, why)] = [each for each in decisions(tmp_path) if "told to go" in each[0]]
+    assert what == "told to go: leaves without another save"
+    assert re.match(
+        r"a save takes [\d.]+ s(, too long .*: 0.0 s are left| to keep .*) \(notice: SIGTERM\)", why
+    )
+
+
+@pytest.mark.skipif(not FULL, reason="two starts; ETT_FULL=1")
+def test_ranks_warned_by_slurm_leave_with_a_save_and_torchrun_starts_them_again(start, tmp_path):
+    """SIGUSR2 comes before the end: where torchrun may restart, its ranks go on from the save."""
+    job = start(40, restarts=1)
+    when(job, lambda line: line.startswith("step 20 "), signal.SIGUSR2)
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 0, out[-3000:]
+    account = accounted(tmp_path)
+    assert account["state"] == "succeeded"
+    assert account["components"].get("unsaved_training", 0.0) < LONG_S
+    assert account["attempts"] == 2
+    assert [failure["status"] for failure in account["failure_list"]] == ["preempted"]
+    [(_, why)] = [each for each in decisions(tmp_path) if "told to go" in each[0]]
+    assert why.endswith("(notice: SIGUSR2)")
+    assert [int(step) for step in re.findall(r"step (\d+) of", out)].count(40) == 1
+
+
+def when(job, is_time, number):
+    """Send a signal to the launcher once a line of the job's output shows that it is time."""
+    for line in iter(job.stdout.readline, ""):
+        if is_time(line):
+            job.send_signal(number)
+            return
+    pytest.fail("the job ended too soon")
+
+
 def accounted(folder):
     words = [ETT, "account", str(folder / "journal"), "--json"]
     [job] = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)["jobs"]
@@ -89,4 +134,5 @@ def accounted(folder):
 
 def decisions(folder):
     lines = [line for path in (folder / "journal").glob("*.jsonl") for line in path.read_text().splitlines()]
-    return [event["what"] for event in map(json.loads, lines) if event["kind"] == "decision"]
+    events = map(json.loads, lines)
+    return [(event["what"], event["why"]) for event in events if event["kind"] == "decision"]

@@ -1,8 +1,10 @@
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import msgspec
 import pytest
+from exporters import ETT, running
 
 from ett_core.interval_choice import Before
 from ett_exporter.lever_types import IntervalRow, Intervals
@@ -113,3 +115,19 @@ def test_without_an_answer_a_reason_is_told_and_the_policy_stays(bench, server, 
     learn_from_fleet(policy, made.recorder, SUPPOSED, exporter_url=server.url, token=lambda: "").join()
     [told] = made.of("decision")
     assert told.why.startswith(f"{server.url}: status {status} ")
+
+
+def test_a_real_exporter_is_understood(tmp_path):
+    """Its jobs come from a simulated fleet; those of a like size count, with their failures and seconds."""
+    with running("--database", str(tmp_path / "ett.sqlite")) as exporter:
+        fleet = ["--scenario", "failures", "--jobs", "12", "--days", "1", "--exporter", exporter.url]
+        subprocess.run([ETT, "simulate", *fleet], check=True, capture_output=True)
+        body = asked(exporter.url, lambda: "")
+    jobs = jobs_seen(body, but="me")
+    alike = [job for job in jobs if 4 <= job.accelerators <= 64]
+    failures, seconds = sum(job.failures for job in alike), sum(job.train_s for job in alike)
+    assert len(jobs) > len(alike) > 1
+    assert failures > 3
+    before = before_for(me(accelerators=16), body, SUPPOSED)
+    assert before.source == f"of {len(alike)} jobs of a like size"
+    assert before.rate_per_s == pytest.approx(failures / seconds, rel=0.5)
