@@ -208,6 +208,12 @@ def vector(*rows):
     return 200, {"status": "success", "data": {"resultType": "vector", "result": result}}
 
 
+def lines(*series):
+    """The answer of a server about a stretch of time: labels and points of each series."""
+    result = [{"metric": labels, "values": [[at, str(y)] for at, y in points]} for labels, points in series]
+    return 200, {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+
 QUESTIONS = (
     fleet_questions.jobs({"team": HOSTILE}, "-ett_percent", 15),
     fleet_questions.jobs({}, "job"),
@@ -232,6 +238,25 @@ def test_an_empty_server_is_no_error_and_every_query_bears_the_matchers(question
     for query in server.queries:
         found = selectors(promql_parser.parse(query))
         assert all(any(m.name == "env" for m in one.matchers.matchers) for one in found)
+
+
+def test_a_job_over_time_is_its_effective_share_and_its_samples_a_second():
+    """The lines of two queries over the life of the job; both bear the matchers."""
+
+    def answer(query):
+        if "rate(" in query:
+            return lines(({"job_id": "j"}, [(900.0, 5.0), (950.0, 6.0)]))
+        if "effective_ratio" in query:
+            return lines(({"window": "all"}, [(900.0, 0.5)]), ({"window": "1h"}, [(900.0, 0.25)]))
+        return vector(*((dict(one.labels), one.value) for one in told("j")))
+
+    server = Server(answer)
+    found = server.api(matchers=('env="prod"',)).ask(questions.history("j"))
+    assert found.effective == {"all": [(900.0, 0.5)], "1h": [(900.0, 0.25)]}
+    assert found.samples_per_s == [(900.0, 5.0), (950.0, 6.0)]
+    for query in server.queries:
+        chosen = selectors(promql_parser.parse(query))
+        assert all(any(m.name == "env" for m in one.matchers.matchers) for one in chosen)
 
 
 def test_caches_of_all_jobs_are_those_that_rules_record():

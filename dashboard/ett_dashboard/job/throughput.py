@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
+from itertools import pairwise
 
 import msgspec
 
 from ett_core.components import EFFECTIVE, GROUP_COLOURS
 from ett_dashboard.figures import Figure, local
 from ett_dashboard.rows import FailureRow, JobDetail
-from ett_dashboard.timeline import MARK
+from ett_dashboard.timeline import MARK, SMALL_MARK
 from ett_dashboard.words import compact, duration
 
 REPORTED_WITHIN_S = 60.0
 """All ranks but the first report once a minute: what they did since is not known yet."""
+MOST_MARKS = 12
+"""More failures than these are marked with dots."""
 _FILL = "rgba(27,127,121,0.22)"
 
 
@@ -55,6 +58,15 @@ def paces(job: JobDetail) -> list[Pace]:
                 Pace(begin=begin, end=end, samples_per_s=samples / within_s, steps_per_s=steps / within_s)
             )
     return found
+
+
+def between(points: Sequence[tuple[float, float]]) -> list[Pace]:
+    """Rates of samples that were read at moments which follow each other.
+
+    >>> between([(0.0, 9.0), (15.0, 8.0)])
+    [Pace(begin=0.0, end=15.0, samples_per_s=8.0, steps_per_s=None)]
+    """
+    return [Pace(begin=one, end=two, samples_per_s=rate) for (one, _), (two, rate) in pairwise(points)]
 
 
 def unit_of(known: Sequence[Pace]) -> str:
@@ -128,7 +140,7 @@ def _marks(failures: Sequence[FailureRow], zone: tzinfo) -> Figure:
         "mode": "markers",
         "x": [local(failure.time, zone) for failure in failures],
         "y": [0.0] * len(failures),
-        "marker": MARK,
+        "marker": MARK if len(failures) <= MOST_MARKS else SMALL_MARK,
         "cliponaxis": False,
         "hovertext": [f"failure of attempt {failure.attempt}" for failure in failures],
         "hoverinfo": "text+x",

@@ -18,7 +18,7 @@ from ett_dashboard.client import Question, UnknownJobError
 from ett_dashboard.failures.questions import WINDOWS_S
 from ett_dashboard.failures.rows import Failures
 from ett_dashboard.prometheus import caches, failures, fleet_time, intervals, jobs, ranking
-from ett_dashboard.prometheus.answers import Sample, by_label, lacks
+from ett_dashboard.prometheus.answers import Line, Sample, by_label, lacks
 from ett_dashboard.prometheus.engine import Engine
 from ett_dashboard.prometheus.promql import Series, among, equals
 from ett_dashboard.prometheus.questions import CACHES_PATH, HISTORY_PATH
@@ -37,6 +37,8 @@ MOST_SAVERS, MOST_COMPILERS, MOST_WORDS = 200, 40, 200
 FOUND_FOR = ("15m:1s", "7d:1m")
 """How far back, and how closely, a job is looked for that has left the metrics."""
 HISTORY_POINTS, LEAST_STEP_S, LONGEST_HISTORY_S = 240, 15.0, 30 * 86_400.0
+LEAST_RATE_S = 150.0
+"""A rate is over at least so much: ranks but the first report once a minute, servers scrape as seldom."""
 
 
 class PrometheusApi:
@@ -194,15 +196,21 @@ class PrometheusApi:
         job = self.job(asked["id"])
         length_s = min(job.wall_s, LONGEST_HISTORY_S)
         step_s = max(length_s / HISTORY_POINTS, LEAST_STEP_S)
-        chosen = (equals("job_id", job.job_id), among("window", ("all", "1h")))
-        lines = self._engine.over_time(
-            f"max by (window) ({self._series.of('ett_job_effective_ratio', *chosen)})",
-            job.known_at - length_s // step_s * step_s,
-            job.known_at,
-            step_s,
-        )
+        of_job = equals("job_id", job.job_id)
+        ratios = self._series.of("ett_job_effective_ratio", of_job, among("window", ("all", "1h")))
+        samples = self._series.of("ett_job_samples_total", of_job)
+        begin = job.known_at - length_s // step_s * step_s
+
+        def drawn(query: str) -> Sequence[Line]:
+            return self._engine.over_time(query, begin, job.known_at, step_s)
+
+        rates = drawn(f"max by (job_id) (rate({samples}[{max(step_s, LEAST_RATE_S):.0f}s]))")
         return JobHistory(
-            as_of=job.known_at, effective={line.labels.get("window", ""): line.points for line in lines}
+            as_of=job.known_at,
+            effective={
+                line.labels.get("window", ""): line.points for line in drawn(f"max by (window) ({ratios})")
+            },
+            samples_per_s=rates[0].points if rates else (),
         )
 
     def _caches(self, asked: Asked) -> CacheTotals:

@@ -13,7 +13,7 @@ SLOW_S = 10.0
 
 
 def history(job_id: str) -> Question[JobHistory]:
-    """The effective share of a job over time."""
+    """The effective share and the throughput of a job over time."""
     return Question(HISTORY_PATH, JobHistory, (("id", job_id),), SLOW_S)
 
 

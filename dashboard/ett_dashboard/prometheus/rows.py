@@ -10,10 +10,14 @@ from ett_dashboard.rows import CacheRow, Job
 
 
 class JobHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """The effective share of a job over time: moments and ratios by the window that each looks back."""
+    """A job over time: moments and its effective ratio by the window that each looks back.
+
+    `samples_per_s`: moments and samples a second before each.
+    """
 
     as_of: float
     effective: Mapping[str, Sequence[tuple[float, float]]]
+    samples_per_s: Sequence[tuple[float, float]] = ()
 
 
 class CacheTotals(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,10 @@ import streamlit as st
 
 from ett_dashboard import markup
 from ett_dashboard.chart import chart
-from ett_dashboard.job.throughput import figure, note, paces, title
+from ett_dashboard.job.throughput import Pace, between, figure, note, paces, title, unit_of
 from ett_dashboard.job.tiles import throughput_tiles
+from ett_dashboard.live import shared_reads
+from ett_dashboard.prometheus import questions
 from ett_dashboard.rows import JobDetail
 from ett_dashboard.settings import of_app
 from ett_dashboard.views import frame
@@ -18,10 +20,9 @@ def show(job: JobDetail) -> None:
     st.html(markup.section("Throughput", "how fast it trains"))
     is_whole = of_app().source.is_whole
     st.html(markup.tiles(throughput_tiles(job)[: None if is_whole else 1]))
-    if frame.lacks("how long steps take"):
-        return
-    known = paces(job)
-    if not known:
+    frame.lacks("how long steps take")
+    known = paces(job) if is_whole else _measured(job)
+    if not any(pace.rate(unit_of(known)) for pace in known):
         st.html(markup.quiet("No stretch of reports is complete so far; the rate over time follows."))
         return
     st.html(markup.quiet(note(known)))
@@ -32,3 +33,9 @@ def show(job: JobDetail) -> None:
         revision=job.job_id,
         zoom=True,
     )
+
+
+def _measured(job: JobDetail) -> list[Pace]:
+    """What a server of metrics saw of it."""
+    found = shared_reads().ask(questions.history(job.job_id)).value
+    return [] if found is None else between(found.samples_per_s)
