@@ -13,7 +13,9 @@ import pytest
 from fleet_answers import AT, bucket, failure, group, node, outbreak, regression, run
 
 from ett_cli.main import main
+from ett_core.accounting.account import AttemptAccount
 from ett_core.fleet.families import Family
+from ett_core.throughput import Throughput
 from ett_dashboard.failures.rows import Failures, JobFailure, Nodes, Regressions
 from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.report import fleet, job
@@ -99,6 +101,49 @@ def charts_of(page: str) -> list[dict]:
     found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.DOTALL)
     assert found is not None
     return json.loads(found[1])
+
+
+def test_a_job_is_told_with_its_starts_recoveries_and_throughput():
+    """What each start and the recovery were made of, steps a second by attempt, the rate over its life."""
+    known = {"observed": True, "world_size": 2, "accelerators": 2, "accelerator_type": "H100", "hidden": {}}
+    known |= {"critical_rank": 1, "leader": 0, "first_batch_at": {}, "components": {}}
+    first = AttemptAccount(
+        attempt=0, start=AT, end=AT + 100.0, loop_start=AT + 40.0, outcome="failed", resumed_step=0,
+        last_step=120, **known,
+    )  # fmt: skip
+    second = AttemptAccount(
+        attempt=1, start=AT + 110.0, end=AT + 200.0, loop_start=AT + 150.0, outcome="running",
+        resumed_step=100, last_step=600, **known,
+    )  # fmt: skip
+    line = [
+        StretchRow(start=AT, end=AT + 40.0, attempt=0, components={"start.model_init": 40.0}),
+        StretchRow(start=AT + 40.0, end=AT + 100.0, attempt=0, components={"training": 60.0}),
+        StretchRow(start=AT + 100.0, end=AT + 110.0, attempt=0, components={"recover.teardown": 10.0}),
+        StretchRow(start=AT + 110.0, end=AT + 150.0, attempt=1, components={"recover.compile": 40.0}),
+        StretchRow(start=AT + 150.0, end=AT + 200.0, attempt=1, components={"training": 50.0}),
+    ]
+    told = msgspec.structs.replace(
+        told_job([of_job(time=AT + 100.0, ttr_s=50.0, attempt=0)]),
+        attempt_list=[first, second],
+        timeline=line,
+        throughput=Throughput(begin=AT, width_s=64.0, steps=(8.0, 64.0), samples=(64.0, 512.0)),
+        world_size=1,
+    )
+    page = document("t", job.pieces(told, UTC), "").decode()
+    rows = {
+        title: re.findall(r'data-component="([^"]*)"', table)
+        for title, table in re.findall(
+            r'<table class="ett-waterfall" aria-label="([^"]*)">(.*?)</table>', page
+        )
+    }
+    assert rows == {
+        "Recovery from the failure of attempt 0": ["recover.teardown", "recover.compile"],
+        "Start of attempt 1": ["recover.compile"],
+        "Start of attempt 0": ["start.model_init"],
+    }
+    assert "Attempt 1 was in its loop after 40 s" in page
+    assert re.findall(r"<bdi>(10\.0|2\.0)</bdi>", page) == ["10.0", "2.0"]
+    assert [chart["title"] for chart in charts_of(page)][2:] == ["Samples a second over time"]
 
 
 def test_the_page_allows_its_own_two_scripts_and_no_request():

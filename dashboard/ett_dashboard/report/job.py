@@ -13,6 +13,9 @@ from ett_dashboard.failures import markup as failure_markup
 from ett_dashboard.failures.frames import evidence_lines
 from ett_dashboard.failures.rows import JobFailure
 from ett_dashboard.failures.words import failure_sentence, recurrence
+from ett_dashboard.job.markup import waterfall
+from ett_dashboard.job.waterfall import steps_of_recovery
+from ett_dashboard.report.job_parts import starts_of, throughput_of
 from ett_dashboard.report.pieces import Chart, Columns, Piece, table
 from ett_dashboard.report.rows import ReportedJob
 from ett_dashboard.rows import StretchRow
@@ -49,7 +52,9 @@ def pieces(job: ReportedJob, zone: tzinfo) -> list[Piece]:
             ],
             widths=[1, 3],
         ),
-        *_failures(job.failure_list, zone),
+        *_failures(job, zone),
+        *starts_of(job),
+        *throughput_of(job, zone),
         *_details(job, zone),
     ]
 
@@ -67,7 +72,8 @@ def _bars(stretches: Sequence[StretchRow], columns: int) -> list[frames.Bar]:
     return bars if len(bars) <= MOST_BARS or columns == 1 else _bars(stretches, columns // 2)
 
 
-def _failures(failures: Sequence[JobFailure], zone: tzinfo) -> list[Piece]:
+def _failures(job: ReportedJob, zone: tzinfo) -> list[Piece]:
+    failures = job.failure_list
     head = markup.section("Failures", "what ended an attempt, what it cost, and the lines that tell of it")
     if not failures:
         return [head, markup.quiet("None so far.")]
@@ -75,7 +81,7 @@ def _failures(failures: Sequence[JobFailure], zone: tzinfo) -> list[Piece]:
     recent, earlier = numbered[-MOST_FAILURES:], numbered[:-MOST_FAILURES]
     shown: list[Piece] = [head]
     for number, failure in reversed(recent):
-        shown.append(failure_part(number, failure, zone, is_open=number == len(failures)))
+        shown.append(failure_part(job, number, failure, zone))
     if earlier:
         lines = "".join(
             f"<li>{_one_line(number, failure, zone)}</li>" for number, failure in reversed(earlier)
@@ -84,17 +90,20 @@ def _failures(failures: Sequence[JobFailure], zone: tzinfo) -> list[Piece]:
     return shown
 
 
-def failure_part(number: int, failure: JobFailure, zone: tzinfo, *, is_open: bool) -> str:
-    """One failure: what it means, what it cost, and its evidence across ranks."""
+def failure_part(job: ReportedJob, number: int, failure: JobFailure, zone: tzinfo) -> str:
+    """One failure: what it means, what it cost, what its recovery took, and its evidence across ranks."""
+    is_open = number == len(job.failure_list)
     lines = evidence_lines(failure, MOST_CHARACTERS)
     domain = failure.diagnosis.domain
     hue = DOMAIN_COLOURS.get(domain, DOMAIN_COLOURS["unknown"])
     marks = failure_markup.mark(f"{domain}, {failure.diagnosis.confidence}", hue)
+    steps = steps_of_recovery(job, failure)
+    recovery = waterfall(steps, f"Recovery from the failure of attempt {failure.attempt}") if steps else ""
     again = "" if failure.recurrence.count == 1 else failure_markup.mark(recurrence(failure), hue)
     return (
         f"<details{' open' if is_open else ''}><summary>{_one_line(number, failure, zone)}</summary>"
         f"<p>{marks} {again}</p>{markup.said(failure_sentence(failure))}"
-        f"{markup.tiles(tiles.failure_tiles(failure))}"
+        f"{markup.tiles(tiles.failure_tiles(failure))}{recovery}"
         f"{failure_markup.evidence_table(lines, zone, most=MOST_LINES)}</details>"
     )
 
