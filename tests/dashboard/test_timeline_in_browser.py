@@ -23,6 +23,7 @@ PLACE = """(box, [name, way]) => {
   const height = trace.base ? trace.base[place] + trace.y[place] / 2 : trace.y[place];
   return [x + xaxis._offset + across[place], y + yaxis._offset + yaxis.d2p(height)];
 }"""
+UNDER = "(box, way) => String(box._hoverdata?.[0]?.customdata).includes(way)"
 RANGE = "box => box._fullLayout.xaxis.range.map(String)"
 NARROWEST = "box => Math.min(...box.data.flatMap((trace) => trace.width ?? []))"
 
@@ -49,9 +50,14 @@ def drag(page, chart, begin, end):
 def choose(page, chart, name, way):
     """Click on a bar or a mark in sight that leads to an address with some words in it."""
     chart.scroll_into_view_if_needed()
-    page.mouse.move(*chart.evaluate(PLACE, [name, way]), steps=3)
-    expect(chart).to_have_class("ett-chart js-plotly-plot ett-leads")
-    page.mouse.click(*chart.evaluate(PLACE, [name, way]))
+
+    def is_over():  # Plotly looks at most every 50 ms what is under the mouse, and a click takes what it saw last
+        page.mouse.move(*chart.evaluate(PLACE, [name, way]), steps=3)
+        return chart.evaluate(UNDER, way)
+
+    until(page, is_over, f"the mouse finds no {name}")
+    page.mouse.down()
+    page.mouse.up()
 
 
 def test_what_is_zoomed_into_is_drawn_finer(app, exporter, page):
