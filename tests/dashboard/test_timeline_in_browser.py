@@ -51,7 +51,8 @@ def choose(page, chart, name, way):
     """Click on a bar or a mark in sight that leads to an address with some words in it."""
     chart.scroll_into_view_if_needed()
 
-    def is_over():  # Plotly looks at most every 50 ms what is under the mouse, and a click takes what it saw last
+    # Plotly looks at most every 50 ms what is under the mouse, and a click takes what it saw last.
+    def is_over():
         page.mouse.move(*chart.evaluate(PLACE, [name, way]), steps=3)
         return chart.evaluate(UNDER, way)
 
