@@ -49,8 +49,17 @@ def write_files(place: Place, plan: SavePlan, planner: SavePlanner, threads: int
     Torch's writer syncs a file before the last of it has left its buffer, and loses the errors of threads.
 
     Raises:
-        OSError: the store does not take it.
+        OSError: the store does not take it; the message names the place.
     """
+    try:
+        return _written(place, plan, planner, threads)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(place.directory)) from None
+
+
+def _written(place: Place, plan: SavePlan, planner: SavePlanner, threads: int) -> Written:
     writer = FileSystemWriter(place.directory, sync_files=False, thread_count=threads)
     try:
         results = writer.write_data(replace(plan, storage_data=place.prefix), planner).wait()
