@@ -26,6 +26,7 @@ COMMANDS = {
     "simulate": "invent the events of a fleet, and the truth of where its time went",
     "interval": "compute the checkpoint interval that wastes least",
     "advise": "say what to tell the compiler, from what it compiled again",
+    "publish": "publish what a trainer has handed over, in a process and a job of its own",
     "cache": "list, verify and evict bundles of compiled code, and say why one was not used",
 }
 """Subcommand to the sentence that `ett --help` shows."""

@@ -24,6 +24,7 @@ def test_the_names_of_the_commands_are_frozen():
         "simulate",
         "interval",
         "advise",
+        "publish",
         "cache",
     ]
 

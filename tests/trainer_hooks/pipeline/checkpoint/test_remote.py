@@ -8,9 +8,9 @@ import pytest
 fsspec = pytest.importorskip("fsspec")
 from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
+from ett_trainer_hooks.pipeline.checkpoint.asking import PAUSES_S  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.remote import (  # noqa: E402
-    PAUSES_S,
     RemoteError,
     RemoteStore,
     newest_of_both,

@@ -44,7 +44,7 @@ def test_the_manifest_speaks_of_all_ranks(saved):
     for told in saved[0]:
         assert told["world_size"] == 2
         assert told["files"] == [".metadata", "__0_0.distcp", "__1_0.distcp"]
-    manifests.check(saved[1] / "store" / "step_2", manifests.read(saved[1] / "store" / "step_2"))
+    manifests.check(saved[1] / "store" / "step_2", manifests.read(saved[1] / "store" / "step_2").files)
 
 
 def test_memory_is_taken_once(saved):

@@ -131,20 +131,18 @@ def names_in(directory: Path) -> set[str]:
     return {path.relative_to(directory).as_posix() for path in files} - {NAME}
 
 
-def check(directory: Path, manifest: Manifest, *, workers: int = WORKERS) -> None:
+def check(directory: Path, files: Mapping[str, FileMark], *, workers: int = WORKERS) -> None:
     """Every file is there as it was committed; files that were put there later do no harm.
 
     Raises:
         DamagedError: one is missing, cut short, or changed.
         OSError: the store cannot be read now.
     """
-    sizes = {name: size_of(directory / name) for name in manifest.files}
-    faults = [
-        text for name, mark in manifest.files.items() if (text := _length_fault(name, mark, sizes[name]))
-    ]
+    sizes = {name: size_of(directory / name) for name in files}
+    faults = [text for name, mark in files.items() if (text := _length_fault(name, mark, sizes[name]))]
     if not faults:  # only then is it worth to read them
-        found = marks(directory, manifest.files, workers=workers)
-        faults = [f"{name} was changed" for name, mark in manifest.files.items() if found[name] != mark]
+        found = marks(directory, files, workers=workers)
+        faults = [f"{name} was changed" for name, mark in files.items() if found[name] != mark]
     if faults:
         raise DamagedError(summary(faults))
 

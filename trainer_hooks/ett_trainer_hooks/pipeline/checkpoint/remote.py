@@ -12,28 +12,21 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
+from ett_trainer_hooks.pipeline.checkpoint.asking import Asked, RemoteError
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
 from ett_trainer_hooks.pipeline.checkpoint.store import LATEST, CheckpointStore, Found, PassedOver
 
-P = ParamSpec("P")
-T = TypeVar("T")
+__all__ = ["RemoteError", "RemoteStore", "newest_of_both"]
+
 WORKERS = 4
 """Files on their way at once."""
-PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds before a store is asked again, and how often."""
 _NAME = re.compile(r"step_(\d+)-[0-9a-f]{16}")
-
-
-class RemoteError(Exception):
-    """The remote store cannot be used now; the message says why."""
 
 
 class RemoteStore:
@@ -60,8 +53,8 @@ class RemoteStore:
         self.url = url
         self._retention = retention or Retention()
         self._workers = workers
-        self._pause = pause
-        self._fs, self._root = _opened(url)
+        self._at = Asked(url, pause)
+        self._fs, self._root, self._ask = self._at.files, self._at.root, self._at.ask
 
     def upload(self, directory: Path, manifest: Manifest) -> None:
         """Bring a committed checkpoint there; when this returns, it exists there whole.
@@ -70,10 +63,8 @@ class RemoteStore:
             RemoteError: it does not.
         """
         place = self._place(manifest)
-        for folder in sorted({f"{place}/{name}".rpartition("/")[0] for name in manifest.files} | {place}):
-            self._ask(self._fs.makedirs, folder, exist_ok=True)
-        self._each(manifest, lambda name: self._fs.put_file(str(directory / name), f"{place}/{name}"))
-        self._check_sizes(manifest)
+        sizes = {name: mark.size for name, mark in manifest.files.items()}
+        self._at.put(directory, sizes, place, workers=self._workers)
         self._ask(self._fs.pipe_file, f"{place}/{manifests.NAME}", manifests.encoded(manifest))
         self._ask(self._fs.pipe_file, f"{self._root}/{LATEST}", f"{place.rpartition('/')[2]}\n".encode())
 
@@ -96,8 +87,9 @@ class RemoteStore:
         place = self._place(manifest)
         for name in manifest.files:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        self._each(manifest, lambda name: self._fs.get_file(f"{place}/{name}", str(directory / name)))
-        manifests.check(directory, manifest)
+        fetch = lambda name: self._fs.get_file(f"{place}/{name}", str(directory / name))  # noqa: E731
+        self._at.each(manifest.files, fetch, self._workers)
+        manifests.check(directory, manifest.files)
 
     def retire(self) -> list[int]:
         """Remove what the retention no longer wants, and older uploads that never ended; returns its steps.
@@ -120,44 +112,13 @@ class RemoteStore:
         return f"{self._root}/step_{manifest.step}-{manifest.commit}"
 
     def _places(self) -> list[str]:
-        self._fs.invalidate_cache()
-        try:
-            entries = self._ask(self._fs.ls, self._root, detail=False)
-        except FileNotFoundError:
-            return []
-        paths = [str(entry).rstrip("/") for entry in entries]
-        return sorted(path for path in paths if _NAME.fullmatch(path.rpartition("/")[2]))
+        return sorted(path for path in self._at.paths() if _NAME.fullmatch(path.rpartition("/")[2]))
 
     def _manifest(self, place: str) -> Manifest | None:
         try:
             return manifests.decoded(self._ask(self._fs.cat_file, f"{place}/{manifests.NAME}"))
         except (FileNotFoundError, DamagedError):
             return None
-
-    def _check_sizes(self, manifest: Manifest) -> None:
-        self._fs.invalidate_cache()
-        for name, mark in manifest.files.items():
-            size = self._ask(self._fs.size, f"{self._place(manifest)}/{name}")
-            if size != mark.size:
-                raise RemoteError(f"{self.url}: {name} has {size} of {mark.size} bytes after its upload")
-
-    def _each(self, manifest: Manifest, work: Callable[[str], object]) -> None:
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="checkpoint upload") as pool:
-            for done in [pool.submit(self._ask, work, name) for name in manifest.files]:
-                done.result()
-
-    def _ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The answer of the store, which may stutter; FileNotFoundError passes through."""
-        for pause_s in (*PAUSES_S, None):
-            try:
-                return question(*args, **kwargs)
-            except FileNotFoundError:  # noqa: PERF203 - asked of a network
-                raise
-            except Exception as error:  # stores of all kinds raise errors of all kinds
-                if pause_s is None or isinstance(error, PermissionError):
-                    raise RemoteError(f"{self.url}: {type(error).__name__}: {error}") from error
-                self._pause(pause_s)
-        raise AssertionError
 
 
 def newest_of_both(store: CheckpointStore, remote: RemoteStore) -> Found:
@@ -202,13 +163,3 @@ def _fetch(store: CheckpointStore, remote: RemoteStore, manifest: Manifest) -> P
 
 def _step_of(place: str) -> int:
     return int(place.rpartition("/")[2].removeprefix("step_").partition("-")[0])
-
-
-def _opened(url: str) -> tuple[Any, str]:
-    try:
-        import fsspec.core  # noqa: PLC0415 - an extra
-
-        files, root = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise RemoteError(f"{url}: {error}") from error
-    return files, str(root).rstrip("/")

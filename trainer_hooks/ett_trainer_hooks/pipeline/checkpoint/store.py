@@ -243,7 +243,7 @@ def _read_or_fault(step: int, directory: Path) -> Manifest | PassedOver:
 
 def _fault(manifest: Manifest, directory: Path, workers: int) -> PassedOver | None:
     try:
-        manifests.check(directory, manifest, workers=workers)
+        manifests.check(directory, manifest.files, workers=workers)
     except (DamagedError, OSError) as error:
         return _passed_over(manifest.step, error)
     return None

@@ -1,0 +1,157 @@
+"""`ett publish`: publish what trainers have handed over, in a process and a job of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ett_cli.token_file import add_token_file
+
+if TYPE_CHECKING:
+    from ett_cli.publishing import Order
+    from ett_trainer_hooks.pipeline.publishing.handover import HandOver
+
+EPILOG = """\
+A trainer leaves what it hands over below publish/ in its directory of checkpoints. Each model is loaded,
+exported, compared with what the trainer predicted, and appears in PLACE whole or not at all. Without --to
+it is said where each stands. Exit status: 0 where everything is published, 1 where something is not.
+"""
+STOPPED = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+REST_S = 300.0
+"""A model that could not be published is tried again by a watch after this."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `ett publish`."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "checkpoints", type=Path, nargs="?", metavar="DIR", help="a trainer's checkpoints, or one of them"
+    )
+    what.add_argument(
+        "--watch", type=Path, metavar="DIR", help="publish what is handed over below DIR, until stopped"
+    )
+    parser.add_argument("--to", metavar="PLACE", help="directory, or URL for fsspec, that models go to")
+    parser.add_argument(
+        "--tables",
+        choices=["plain", "int8"],
+        default="plain",
+        help="embedding tables as they are, or with 8 bits a weight (default: plain)",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="X",
+        help="largest difference to a recorded prediction (default: 1e-05, with int8 0.01)",
+    )
+    parser.add_argument(
+        "--tries", type=int, default=5, metavar="N", help="starts while that may help (default: 5)"
+    )
+    parser.add_argument(
+        "--delay",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="wait before the second; twice as long before each further one (default: 5)",
+    )
+    parser.add_argument(
+        "--every", type=float, default=10.0, metavar="SECONDS", help="with --watch: between two looks"
+    )
+    parser.add_argument("--again", action="store_true", help="try once more what has failed")
+    parser.add_argument("--exporter", metavar="URL", help="ship the job's events there, as `ett run` does")
+    add_token_file(parser)
+    parser.add_argument("--journal-dir", type=Path, metavar="DIR", help="as that of `ett run`")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Publish; 1 where something is not published, 2 for a wrong command line."""
+    from ett_cli.commands.run import exporter
+    from ett_cli.publishing import Order, found_in
+
+    directory = arguments.watch or arguments.checkpoints
+    try:
+        os.scandir(directory).close()
+        order = None
+        if arguments.to:
+            order = Order(
+                address=arguments.to,
+                tables=arguments.tables,
+                tolerance=arguments.tolerance,
+                tries=arguments.tries,
+                delay_s=arguments.delay,
+                exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ),
+                token_file=arguments.token_file,
+                journal_dir=arguments.journal_dir,
+            )
+        if arguments.watch:
+            return _complain("--watch needs --to", 2) if order is None else _watch(arguments, order)
+        found = found_in(directory)
+        if not found:
+            return _complain(f"nothing was handed over in {directory}", 2)
+        if order is not None:
+            if arguments.again:
+                for handover in found:
+                    handover.reopen()
+            _publish_all(found, order)
+    except ValueError as error:
+        return _complain(str(error), 2)
+    except OSError as error:
+        return _complain(f"{error.filename or directory}: {error.strerror or error}", 1)
+    return _tell(found, as_object=arguments.json)
+
+
+def _publish_all(found: Sequence[HandOver], order: Order) -> bool:
+    """Publish what is pending; whether nobody has stopped it."""
+    from ett_cli.publishing import publish
+
+    for handover in found:
+        if handover.state() == "pending" and publish(handover, order, os.environ, _say) in STOPPED:
+            return False
+    return True
+
+
+def _watch(arguments: argparse.Namespace, order: Order, wait: Callable[[float], None] = time.sleep) -> int:
+    """Publish what is handed over, until somebody stops it."""
+    from ett_cli.publishing import as_json, found_below, sentences
+
+    rests_until: dict[Path, float] = {}
+    while True:
+        for handover in found_below(arguments.watch):
+            is_due = rests_until.get(handover.folder, 0.0) <= time.monotonic()
+            if is_due and handover.state() == "pending":
+                rests_until[handover.folder] = time.monotonic() + REST_S
+                going_on = _publish_all([handover], order)
+                row = as_json(handover)
+                print(json.dumps(row) if arguments.json else sentences([row])[0], flush=True)
+                if not going_on:
+                    return 1
+        try:
+            wait(arguments.every)
+        except KeyboardInterrupt:
+            return 0
+
+
+def _tell(found: Sequence[HandOver], *, as_object: bool) -> int:
+    from ett_cli.publishing import as_json, sentences
+
+    rows = [as_json(handover) for handover in found]
+    print(json.dumps({"handovers": rows}, indent=1) if as_object else "\n".join(sentences(rows)))
+    return 0 if all(row["state"] == "done" for row in rows) else 1
+
+
+def _say(text: str) -> None:
+    print(f"ett publish: {text}", file=sys.stderr, flush=True)
+
+
+def _complain(text: str, status: int) -> int:
+    _say(text)
+    return status

@@ -1,0 +1,184 @@
+"""The hand-over: either side may die at any moment, and two publishers never hold one lease."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import msgspec
+import pytest
+
+pytest.importorskip("xxhash")
+
+from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
+from ett_trainer_hooks.pipeline.publishing import takes
+from ett_trainer_hooks.pipeline.publishing.handover import Outcome, find, prepare
+from ett_trainer_hooks.pipeline.publishing.takes import Holder, Lease, LostError, take
+
+LONG_AGO_S = 2 * takes.LEASE_S
+TAKES = """
+import pathlib, sys, time
+from ett_trainer_hooks.pipeline.publishing.takes import take
+lease = take(pathlib.Path(sys.argv[1]), "other")
+print("taken", flush=True)
+time.sleep(600)
+"""
+
+
+def record(root, step=400):
+    return prepare(root, step, job_id="trainer", publishable="a:b", settings={"rows": 7}, predictions=b"told")
+
+
+def anchor(root, step=400, *, made_s=0.0):
+    """A checkpoint as torch writes it, completed so many seconds after now."""
+    directory = root / f"step_{step}"
+    directory.mkdir(exist_ok=True)
+    metadata = directory / ".metadata"
+    metadata.write_bytes(os.urandom(8))
+    moment = metadata.stat().st_mtime + made_s
+    os.utime(metadata, (moment, moment))
+
+
+def age(folder, number, seconds):
+    path = folder / f"take-{number}.json"
+    moment = path.stat().st_mtime - seconds
+    os.utime(path, (moment, moment))
+
+
+def from_elsewhere(folder, number):
+    """A take of another machine, just renewed."""
+    holder = Holder(job_id="other", node="n7", boot="another kernel", pid=17, taken_at=0.0)
+    (folder / f"take-{number}.json").write_bytes(msgspec.json.encode(holder))
+
+
+@pytest.fixture
+def handover(tmp_path):
+    made = record(tmp_path)
+    anchor(tmp_path)
+    made.asked_for()
+    return made
+
+
+def test_a_hand_over_goes_from_prepared_to_done(tmp_path):
+    made = record(tmp_path)
+    assert (made.state(), find(tmp_path)) == ("prepared", [made])
+    anchor(tmp_path)
+    made.asked_for()
+    assert made.state() == "pending"
+    lease = take(made.folder, "publisher")
+    assert (lease.number, made.state()) == (1, "taken")
+    assert made.end(Outcome(state="done", by="publisher", at=1.0, place="/models/m")).place == "/models/m"
+    lease.release()
+    assert made.state() == "done"
+
+
+def test_an_outcome_is_said_once(handover):
+    handover.end(Outcome(state="done", by="one", at=1.0, place="here"))
+    assert handover.end(Outcome(state="failed", by="two", at=2.0, reason="late")).by == "one"
+    handover.reopen()
+    assert handover.state() == "done"
+
+
+def test_a_failed_one_can_be_reopened(handover):
+    handover.end(Outcome(state="failed", by="one", at=1.0, reason="full"))
+    assert handover.state() == "failed"
+    handover.reopen()
+    assert handover.state() == "pending"
+
+
+def test_a_trainer_that_died_between_anchor_and_request_is_found(tmp_path):
+    made = record(tmp_path)
+    anchor(tmp_path)
+    assert [each.state() for each in find(tmp_path)] == ["pending"]
+    assert made.request().step == 400
+
+
+def test_a_trainer_that_died_before_its_anchor_has_handed_nothing_over(tmp_path):
+    anchor(tmp_path, made_s=-5.0)  # of an earlier run that came to the same step
+    record(tmp_path)
+    record(tmp_path, step=800)
+    assert [each.state() for each in find(tmp_path)] == ["prepared", "prepared"]
+
+
+def test_a_trainer_that_comes_to_the_step_again_takes_its_earlier_record_away(tmp_path):
+    record(tmp_path)
+    second = record(tmp_path)
+    anchor(tmp_path)
+    assert find(tmp_path) == [second]
+
+
+def test_what_was_asked_for_stays_though_the_step_is_trained_again(tmp_path, handover):
+    second = record(tmp_path)
+    assert {each.folder for each in find(tmp_path)} == {handover.folder, second.folder}
+
+
+def test_there_is_no_request_without_a_checkpoint(tmp_path):
+    with pytest.raises(DamagedError, match="there is no checkpoint"):
+        record(tmp_path).asked_for()
+
+
+def test_of_many_that_want_it_one_has_it(handover):
+    got, ready = [], threading.Barrier(8)
+
+    def want():
+        ready.wait()
+        got.append(take(handover.folder, "publisher"))
+
+    threads = [threading.Thread(target=want) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    leases = [each for each in got if isinstance(each, Lease)]
+    assert len(leases) == 1
+    assert [each.pid for each in got if isinstance(each, Holder)] == [os.getpid()] * 7
+    leases[0].release()
+
+
+def test_what_a_killed_process_of_this_machine_held_is_free_at_once(handover):
+    with subprocess.Popen(
+        [sys.executable, "-c", TAKES, str(handover.folder)], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"taken\n"
+        assert (handover.state(), take(handover.folder, "me").pid) == ("taken", process.pid)
+        process.kill()
+        process.wait()
+        assert handover.state() == "pending"
+        lease = take(handover.folder, "me")
+        assert lease.number == 2
+        lease.release()
+
+
+def test_a_lease_of_another_machine_runs_out(handover):
+    from_elsewhere(handover.folder, 1)
+    assert take(handover.folder, "me").node == "n7"
+    age(handover.folder, 1, LONG_AGO_S)
+    lease = take(handover.folder, "me")
+    assert lease.number == 2
+    lease.release()
+
+
+def test_a_holder_that_stood_still_learns_that_it_has_lost(handover):
+    stood_still = take(handover.folder, "me")
+    age(handover.folder, 1, LONG_AGO_S)
+    lease = take(handover.folder, "other")
+    with pytest.raises(LostError, match="another publisher has taken over"):
+        stood_still.check()
+    stood_still.release()
+    assert handover.state() == "taken"
+    lease.check()
+    lease.release()
+
+
+def test_a_lease_is_renewed(handover, monkeypatch, eventually):
+    monkeypatch.setattr(takes, "RENEWALS", 6000)
+    lease = take(handover.folder, "me")
+    path = handover.folder / "take-1.json"
+    os.utime(path, (1.0, 1.0))
+    eventually(lambda: path.stat().st_mtime > 1.0)
+    lease.release()
+
+
+def test_what_was_released_is_free_at_once(handover):
+    take(handover.folder, "me").release()
+    assert handover.state() == "pending"

@@ -1,0 +1,138 @@
+"""`ett publish` with real processes: a killed publisher is followed; the reference model is served."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+pytest.importorskip("fsspec")
+
+import toy_model  # noqa: E402
+from gloo_ranks import run_ranks  # noqa: E402
+
+from ett_cli.main import main  # noqa: E402
+from ett_trainer_hooks import Recorder  # noqa: E402
+from ett_trainer_hooks.pipeline.publishing import takes, working  # noqa: E402
+from ett_trainer_hooks.pipeline.publishing.handover import PREDICTIONS, find  # noqa: E402
+from ett_trainer_hooks.pipeline.publishing.predictions import unpacked  # noqa: E402
+from ett_trainer_hooks.pipeline.publishing.serving import load  # noqa: E402
+from ett_trainer_hooks.pipeline.publishing.statuses import NEVER, PUBLISHED  # noqa: E402
+
+pytestmark = [
+    pytest.mark.service("torch"),
+    pytest.mark.filterwarnings("ignore:torch.distributed is (disabled|unavailable)"),  # torch's, at saves
+]
+PROGRAM = Path(__file__).with_name("programs") / "handing_over.py"
+LIMIT_S = 180.0
+
+
+@pytest.fixture
+def ett_publish(tmp_path):
+    """Starts `ett publish` with the toy model at hand; ends what is left of it with the test."""
+    mine = {name: text for name, text in os.environ.items() if not name.startswith(("ETT_", "SLURM_"))}
+    paths = [str(Path(toy_model.__file__).parent), *filter(None, [mine.get("PYTHONPATH")])]
+    environ = {**mine, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    started = []
+
+    def begin(*words):
+        command = [str(Path(sys.executable).with_name("ett")), "publish", *map(str, words)]
+        child = subprocess.Popen(
+            [*command, "--delay", "0", "--journal-dir", str(tmp_path / "journal")],
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(child)
+        return child
+
+    yield begin
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def ended(child):
+    out, err = child.communicate(timeout=LIMIT_S)
+    return child.returncode, out, err
+
+
+def test_a_killed_publisher_is_followed_by_another_which_publishes(
+    tmp_path, ett_publish, eventually, events_in
+):
+    gate, models = tmp_path / "gate", tmp_path / "models"
+    handover = toy_model.handed_over(tmp_path / "job", gate=str(gate))
+    child = ett_publish("--watch", tmp_path, "--to", models, "--every", "0.1", "--json")
+    eventually(Path(f"{gate}.reached").exists)
+    assert ended(ett_publish(tmp_path / "job"))[:2] == (1, "step 40 of trainer: is being published\n")
+    os.kill(takes.latest(handover.folder)[1].pid, signal.SIGKILL)
+    gate.touch()
+    row = json.loads(child.stdout.readline())
+    assert (row["state"], row["step"], row["by"]) == ("done", 40, "trainer.publish-40")
+    assert handover.outcome().largest_difference < 1e-6
+    assert load(Path(row["place"]))
+    assert {entry.name for entry in models.iterdir() if entry.is_dir()} == {Path(row["place"]).name}
+    assert row["place"].endswith(".2")
+    child.send_signal(signal.SIGINT)
+    assert child.wait(LIMIT_S) == 0
+    told = events_in(tmp_path / "journal")
+    phases = [each.phase for each in told if each.kind == "phase_end"]
+    assert phases[-6:] == ["imports", "load", "unshard", "export", "validate", "upload"]
+    labels = {each.labels.get("publishes") for each in told if each.kind == "attempt_start"}
+    assert labels == {"trainer"}
+    assert [each.status for each in told if each.kind == "job_end"] == ["succeeded"]
+
+
+def test_what_failed_is_said_with_its_reason(tmp_path, capsys):
+    handover = toy_model.handed_over(tmp_path / "job", off_by=0.5)
+    assert working.run(handover, str(tmp_path / "models"), Recorder.from_env({}), form="plain") == NEVER
+    assert main(["publish", str(tmp_path / "job")]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("step 40 of trainer: failed, DisagreementError: the published model disagrees")
+    assert main(["publish", str(tmp_path / "job" / "step_40"), "--json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["handovers"]
+    assert (row["state"], row["checkpoint"]) == ("failed", str(tmp_path / "job" / "step_40"))
+
+
+@pytest.mark.skipif(os.environ.get("ETT_FULL") != "1", reason="starts two more processes; ETT_FULL=1")
+def test_what_failed_is_tried_again_where_that_is_wanted(tmp_path, ett_publish):
+    toy_model.handed_over(tmp_path / "job", off_by=0.5)
+    status, _, err = ended(ett_publish(tmp_path / "job", "--to", tmp_path / "models"))
+    assert (status, "Traceback" in err) == (1, False)
+    more = ("--tolerance", "1", "--again", "--json")
+    status, out, _ = ended(ett_publish(tmp_path / "job", "--to", tmp_path / "models", *more))
+    assert (status, json.loads(out)["handovers"][0]["state"]) == (0, "done")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["{}"], "nothing was handed over in"),
+        (["{}/nowhere"], "nowhere: No such file or directory"),
+        (["--watch", "{}"], "--watch needs --to"),
+        (["{}", "--to", "m", "--tries", "0"], "tries=0 is not at least 1"),
+    ],
+)
+def test_a_wrong_command_line_is_told(tmp_path, capsys, words, complaint):
+    assert main(["publish", *(word.format(tmp_path) for word in words)]) in {1, 2}
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's and TorchRec's, when they are imported
+def test_the_reference_model_of_two_ranks_is_published_from_both_kinds_of_stores(tmp_path):
+    pytest.importorskip("torchrec")
+    run_ranks(PROGRAM, tmp_path, str(tmp_path))
+    for kind, form, tolerance in (("plain", "plain", 1e-6), ("safe", "int8", 1e-3)):
+        (handover,) = find(tmp_path / kind)
+        models = tmp_path / f"{kind}-models"
+        assert working.run(handover, str(models), Recorder.from_env({}), form=form) == PUBLISHED
+        numbers, bags, wanted = unpacked((handover.folder / PREDICTIONS).read_bytes())
+        model = load(models)
+        assert torch.allclose(model.predict(numbers, bags), wanted, atol=tolerance)
+        assert model.predict(numbers, bags).std() > 0.01
