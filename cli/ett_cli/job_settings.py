@@ -58,11 +58,20 @@ def what_is_wrong(job_id: str) -> str:
 
 def default_journal_dir(job_id: str, environ: Mapping[str, str]) -> Path:
     """Where journals go that were not given a place."""
-    from ett_trainer_hooks.identity import sanitised_job_id
-
     if given := environ.get("ETT_JOURNAL_DIR"):
         return Path(given)
     state = environ.get("XDG_STATE_HOME")
     home = environ.get("HOME")
     root = Path(state) if state else Path(home, ".local/state") if home else Path(tempfile.gettempdir())
-    return root / "ettwatch" / sanitised_job_id(job_id).replace("/", "_").lstrip(".")
+    return root / "ettwatch" / directory_name(job_id)
+
+
+def directory_name(job_id: str) -> str:
+    """The name of a directory for what belongs to a job.
+
+    >>> directory_name("team/run-17")
+    'team_run-17'
+    """
+    from ett_trainer_hooks.identity import sanitised_job_id
+
+    return sanitised_job_id(job_id).replace("/", "_").lstrip(".")

@@ -13,6 +13,7 @@ from importlib.metadata import version
 COMMANDS = {
     "run": "run a training command under observation",
     "env": "print the variables that observe a job without a launcher",
+    "train": "train a small TorchRec model with every part of the optimised pipeline",
     "demo": "train a small TorchRec model, kill a rank, watch it recover",
     "exporter": "serve ingest, /metrics and the query API",
     "dashboard": "serve the Streamlit app",

@@ -11,6 +11,7 @@ def test_the_names_of_the_commands_are_frozen():
     assert list(COMMANDS) == [
         "run",
         "env",
+        "train",
         "demo",
         "exporter",
         "dashboard",

@@ -34,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ett run`."""
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_launch_options(parser)
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
+
+
+def add_launch_options(parser: argparse.ArgumentParser) -> None:
+    """Declare how a command is observed, whichever it is."""
     parser.add_argument(
         "--job-id",
         help="the logical run, the same across restarts and nodes (default: that of its scheduler, else new)",
@@ -83,29 +89,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", action="store_true", help="print nothing but the command's output and errors"
     )
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, or 2 where a setting is wrong."""
-    from ett_trainer_hooks.guard import Guard
-    from ett_trainer_hooks.identity import sanitised_job_id
-    from ett_trainer_hooks.launcher import LaunchSettings, launch
-
     occupy_standard_descriptors()
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         return _complain("there is no command; write it after --", 2)
-    given = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
-    job_id = sanitised_job_id(given)
-    directory = arguments.journal_dir or default_journal_dir(job_id, os.environ)
+    job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
+    return run_under_observation(command, arguments, job_id=job_id, environ=os.environ)
+
+
+def run_under_observation(
+    command: list[str], arguments: argparse.Namespace, *, job_id: str, environ: Mapping[str, str]
+) -> int:
+    """Run a command as the options of `add_launch_options` say; returns what `run` does.
+
+    Standard descriptors are occupied before (`occupy_standard_descriptors`).
+    """
+    from ett_trainer_hooks.guard import Guard
+    from ett_trainer_hooks.identity import sanitised_job_id
+    from ett_trainer_hooks.launcher import LaunchSettings, launch
+
+    given, job_id = job_id, sanitised_job_id(job_id)
+    directory = arguments.journal_dir or default_journal_dir(job_id, environ)
     places: list[Path] = []
     try:
         settings = LaunchSettings(
             command=command,
             job_id=job_id,
             journal_dir=directory,
-            exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ),
+            exporter_url=exporter(arguments.exporter, arguments.token_file, environ),
             token_file=arguments.token_file,
             labels=dict(arguments.label),
             stalls=stall_settings(arguments),
@@ -116,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
         say = _say_nothing if arguments.quiet else _say
         if job_id != given:
             _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
-        environ = with_auto(os.environ, arguments.auto)
+        environ = with_auto(environ, arguments.auto)
         if (switch := environ.get("ETT_AUTO", "")) not in ("", "0", "1"):
             _say(f"ETT_AUTO={switch!r} is ignored: 0 switches automatic observation off")
         status = launch(

@@ -13,8 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ett_cli.training.command import environment, torchrun
+from ett_trainer_hooks.reference.settings import Settings
+
 MARK = "ETT_DEMO_RUN"
 RANKS = 2
+RESTARTS = 3
 HOST = "127.0.0.1"
 
 
@@ -90,13 +94,13 @@ def trainer_command(stage: Stage) -> list[str]:
     """Run the reference trainer on two ranks, under the launcher."""
     launcher = ["--job-id", stage.job_id, "--exporter", stage.exporter_url]
     launcher += ["--journal-dir", str(stage.journal_dir)]
-    ranks = ["--nproc-per-node", str(RANKS), "--max-restarts", "3"]
-    ranks += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", stage.job_id]
-    trainer = ["-m", "ett_trainer_hooks.reference", "--steps", str(stage.steps)]
-    trainer += ["--checkpoint-every-s", str(stage.checkpoint_every_s)]
-    trainer += ["--checkpoint-dir", str(stage.run_dir / "checkpoints")]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", *ranks, *trainer]
-    return ett("run", *launcher, "--", *torchrun)
+    settings = Settings(
+        steps=stage.steps,
+        checkpoint_every_s=stage.checkpoint_every_s,
+        checkpoint_dir=stage.run_dir / "checkpoints",
+    )
+    trainer = torchrun(settings, job_id=stage.job_id, ranks=RANKS, restarts=RESTARTS)
+    return ett("run", *launcher, "--", *trainer)
 
 
 def service_environment(stage: Stage, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -111,8 +115,7 @@ def trainer_environment(
     """The environment of the trainer. `allocated_at`: Unix seconds at which its machine was taken.
 
     All ranks and restarts share one compile cache. The two compiler settings spare a compiled
-    header and probes of the CPU. The store of a rendezvous is not shared between restarts:
-    with a shared one, a rank can meet the address that a dead rank left there.
+    header and probes of the CPU.
     """
     labels = {
         "JOB_NAME": "demo",
@@ -125,12 +128,9 @@ def trainer_environment(
         **service_environment(stage, environ),
         **{f"ETT_LABEL_{name}": text for name, text in labels.items()},
         "ETT_ALLOCATED_AT": repr(allocated_at),
-        "ETT_ACCELERATORS": str(RANKS),
-        "ETT_ACCELERATOR_TYPE": "cpu",
-        "OMP_NUM_THREADS": "1",
+        **environment(RANKS),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(stage.run_dir / "compile-cache"),
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TORCHINDUCTOR_VEC_ISA_OK": "1",
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }

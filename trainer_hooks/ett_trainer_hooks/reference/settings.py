@@ -6,7 +6,7 @@ Read once a process, the same on every rank: ranks that disagree here would wait
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -96,15 +96,39 @@ def parse(words: Sequence[str]) -> Settings:
     50
     """
     parser = argparse.ArgumentParser(prog="ett_trainer_hooks.reference", description=__doc__.split("\n")[0])
-    for field in fields(Settings):
-        flag = "--" + field.name.replace("_", "-")
-        if isinstance(field.default, bool):
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default)
-        else:
-            parser.add_argument(flag, type=type(field.default), default=field.default)
-    parser.set_defaults(checkpoint_dir=Settings.checkpoint_dir)
-    given = vars(parser.parse_args(words))
+    declare(parser)
     try:
-        return Settings(**{**given, "checkpoint_dir": Path(given["checkpoint_dir"])})
+        return Settings(**vars(parser.parse_args(words)))
     except ValueError as error:
         parser.error(str(error))
+
+
+def declare(parser: argparse._ActionsContainer, *, but: Collection[str] = ()) -> None:
+    """Declare an option a setting, `but` these; one that is not given stands in no result."""
+    for field in fields(Settings):
+        flag = "--" + field.name.replace("_", "-")
+        if field.name in but:
+            continue
+        if isinstance(field.default, bool):
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
+            continue
+        kind = Path if isinstance(field.default, Path) else type(field.default)
+        metavar = field.name.rpartition("_")[2].upper()
+        parser.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar)
+
+
+def words_of(settings: Settings) -> list[str]:
+    """The words that `parse` reads as these settings.
+
+    >>> words_of(Settings(steps=50, compile=False))
+    ['--steps', '50', '--no-compile']
+    """
+    words: list[str] = []
+    for field in fields(Settings):
+        value, flag = getattr(settings, field.name), field.name.replace("_", "-")
+        if value == field.default:
+            continue
+        words += (
+            [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
+        )
+    return words

@@ -1,0 +1,107 @@
+"""`ett train`: train the reference model with every part of the optimised pipeline, under observation.
+
+What is trained stands in a file and on the command line; the launcher of `ett run` starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ett_cli.commands.run import add_launch_options, occupy_standard_descriptors, run_under_observation
+from ett_cli.job_settings import new_job_id
+
+if TYPE_CHECKING:
+    from ett_cli.training.config import Config
+
+EPILOG = """\
+Options go before the file, the file before the defaults; all parts are on unless told otherwise. A job
+that is started again under its --job-id goes on from its newest checkpoint. Exit status: that of torchrun,
+2 where a setting is wrong.
+"""
+NEEDED = ("torch", "torchrec")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `ett train`."""
+    from ett_trainer_hooks.reference.settings import declare
+
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--config", type=Path, metavar="FILE", help="what to train, in TOML")
+    parser.add_argument(
+        "--print-config", action="store_true", help="print the configuration that results, and train nothing"
+    )
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--plain", action="store_true", help="without any part of the optimised pipeline")
+    parts.add_argument("--parts", metavar="NAMES", help="with these parts only: a,b or all,-a")
+    parser.add_argument("--ranks", type=int, metavar="N", help="processes that train together (default: 2)")
+    parser.add_argument(
+        "--rank-restarts",
+        type=int,
+        metavar="N",
+        help="how often torchrun starts the ranks again after a failure (default: 3)",
+    )
+    parser.add_argument(
+        "--run-dir", metavar="DIR", help="where checkpoints and caches go by default (default: runs)"
+    )
+    declare(parser.add_argument_group("trainer", "Settings of the trainer (docs/train.md)"), but=("parts",))
+    add_launch_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train; returns the exit status."""
+    from ett_cli.training.command import environment, torchrun
+    from ett_cli.training.config import written
+
+    occupy_standard_descriptors()
+    environ = os.environ
+    job_id = arguments.job_id or environ.get("ETT_JOB_ID") or new_job_id(["dlrm"], environ)
+    try:
+        config = _config(arguments)
+        settings = config.settings(job_id)
+    except OSError as error:
+        return _complain(f"{error.filename}: {error.strerror}")
+    except ValueError as error:
+        return _complain(str(error))
+    if arguments.print_config:
+        print(written(config, job_id), end="")
+        return 0
+    if missing := [name for name in NEEDED if not find_spec(name)]:
+        return _complain(f"not installed here: {', '.join(missing)}", 1)
+    command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
+    return run_under_observation(
+        command, arguments, job_id=job_id, environ={**environment(config.ranks), **environ}
+    )
+
+
+def _config(arguments: argparse.Namespace) -> Config:
+    """The file and what the command line says otherwise.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a setting is wrong, in the file or here.
+    """
+    from ett_cli.training.config import TRAINER, parts_in, read
+
+    text = arguments.config.read_text() if arguments.config else ""
+    try:
+        config = read(text)
+    except ValueError as error:
+        raise ValueError(f"{arguments.config}: {error}") from error
+    given = vars(arguments)
+    told = {name: given[name] for name in ("ranks", "rank_restarts", "run_dir") if given[name] is not None}
+    trainer = {name: given[name] for name in TRAINER if name in given}
+    if arguments.plain or arguments.parts is not None:
+        told["parts"] = parts_in("" if arguments.plain else arguments.parts)
+    return replace(config, **told, trainer={**config.trainer, **trainer})
+
+
+def _complain(text: str, status: int = 2) -> int:
+    print(f"ett train: {text}", file=sys.stderr, flush=True)
+    return status

@@ -1,0 +1,1 @@
+"""The reference trainer as a command: its configuration and how its ranks are started."""

@@ -1,0 +1,129 @@
+"""`ett train`: what its configuration says, and what is started with it."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from ett_cli.main import main
+from ett_cli.training.command import torchrun
+from ett_cli.training.config import TRAINER, Config, parts_in, read, written
+from ett_trainer_hooks.pipeline.parts import PARTS
+from ett_trainer_hooks.reference.settings import Settings, parse, words_of
+
+EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/train/*.toml"))
+OTHERS = {"backend": "eager", "pipeline": "base", "checkpoint_mode": "sync", "parts": "stages"}
+
+
+def other(field):
+    """A value of a setting that is not its default."""
+    default = field.default
+    if field.name in OTHERS:
+        return OTHERS[field.name]
+    if isinstance(default, Path):
+        return default / "x"
+    return not default if isinstance(default, bool) else default * 2 or type(default)(1)
+
+
+def printed(capsys, *words):
+    status = main(["train", "--print-config", "--job-id", "j", *map(str, words)])
+    assert status == 0
+    return read(capsys.readouterr().out)
+
+
+def refused(capsys, *words):
+    assert main(["train", *map(str, words)]) == 2
+    return capsys.readouterr().err
+
+
+def test_all_parts_are_on_by_default():
+    assert read("") == Config()
+    assert all(Config().settings("j").uses(part) for part in PARTS)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_can_be_switched_off(part, tmp_path, capsys):
+    file = tmp_path / "train.toml"
+    file.write_text(f"[parts]\n{part} = false\n")
+    assert printed(capsys, "--config", file).parts == set(PARTS) - {part}
+    assert printed(capsys, "--config", file, "--parts", part).parts == {part}
+    assert printed(capsys, "--config", file, "--plain").parts == set()
+
+
+def test_what_is_printed_is_read_as_the_same():
+    every = {field.name: other(field) for field in fields(Settings) if field.name in TRAINER}
+    config = Config(ranks=3, rank_restarts=0, run_dir='a "b"\\é', trainer=every, parts=frozenset(["stages"]))
+    assert read(written(config, "j")) == config
+
+
+def test_what_follows_from_the_job_is_printed_but_not_said():
+    text = written(Config(), "team/run")
+    assert '# checkpoint_dir = "runs/team_run/checkpoints"' in text
+    assert read(text).settings("team/run") == Config().settings("team/run")
+
+
+def test_the_command_line_goes_before_the_file(tmp_path, capsys):
+    file = tmp_path / "train.toml"
+    file.write_text("ranks = 4\nrank_restarts = 1\n[trainer]\nsteps = 7\nrows = 50\n")
+    config = printed(capsys, "--config", file, "--steps", 9, "--ranks", 1, "--cache", "here")
+    assert (config.ranks, config.rank_restarts) == (1, 1)
+    settings = config.settings("j")
+    assert (settings.steps, settings.rows, settings.cache) == (9, 50, "here")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("rank = 2", "there is no 'rank'; the nearest is 'ranks'"),
+        ("[trainer]\nstesp = 2", "there is no 'trainer.stesp'; the nearest is 'trainer.steps'"),
+        ("[trainer]\nparts = 'all'", "there is no 'trainer.parts'; "),
+        ("[parts]\nstagse = true", "there is no 'parts.stagse'; the nearest is 'parts.stages'"),
+        ("[parts]\nxyzzy = true", "there is no 'parts.xyzzy'; there are stages, toolchain, "),
+        ("[parts]\nstages = 1", "parts[...]: Expected `bool`, got `int`"),
+        ("parts = 1", "parts: Expected a table, got `int`"),
+        ("[trainer]\nsteps = 'x'", "trainer.steps: Expected `int`, got `str`"),
+        ("[trainer]\nsteps = 1.5", "trainer.steps: Expected `int`, got `float`"),
+        ("[trainer]\ncheckpoint_dir = 1", "trainer.checkpoint_dir: Expected `str`, got `int`"),
+        ("[trainer]\nsteps = 0", "trainer: steps is 0, must be at least 1"),
+        ("ranks = 0", "ranks is 0, must be at least 1"),
+        ("ranks = ", "Invalid value (at end of document)"),
+    ],
+)
+def test_what_no_file_can_say_is_refused_by_name(text, complaint, tmp_path, capsys):
+    file = tmp_path / "train.toml"
+    file.write_text(text)
+    assert refused(capsys, "--config", file).startswith(f"ett train: {file}: {complaint}")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--config", "nowhere.toml"], "nowhere.toml: No such file or directory"),
+        (["--parts", "all,-stagse"], "there is no 'stagse'; the nearest is 'stages'"),
+        (["--steps", "0"], "steps is 0, must be at least 1"),
+        (["--ranks", "0"], "ranks is 0, must be at least 1"),
+        (["--rank-restarts", "-1"], "rank_restarts is -1, must be at least 0"),
+        (["--grace", "-1"], ""),
+    ],
+)
+def test_what_no_command_line_can_say_is_refused(words, complaint, capsys):
+    assert complaint in refused(capsys, *words)
+
+
+def test_parts_are_named_as_the_trainer_names_them():
+    assert parts_in("all,-stages") == set(PARTS) - {"stages"}
+    assert parts_in("") == set()
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=[file.name for file in EXAMPLES])
+def test_the_examples_can_be_used(file):
+    read(file.read_text()).settings("j")
+
+
+def test_ranks_are_told_every_setting():
+    for field in fields(Settings):
+        settings = Settings(**{"cache": "here", field.name: other(field)})
+        command = torchrun(settings, job_id="team/run", ranks=2, restarts=1)
+        assert parse(command[command.index("ett_trainer_hooks.reference") + 1 :]) == settings
+    assert words_of(Settings()) == []
+    assert command[command.index("--rdzv-id") + 1] == "team_run"

@@ -1,0 +1,54 @@
+"""`ett train` for real: two ranks with every part, from a file, in few small steps."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.service("torch")
+
+ETT = str(Path(sys.executable).with_name("ett"))
+LIMIT_S = 180
+TINY = """
+[trainer]
+steps = 10
+batch_size = 64
+rows = 500
+agree_every = 5
+backend = "aot_eager"
+"""
+
+
+def test_a_model_is_trained_with_every_part_under_the_launcher(tmp_path):
+    """Its journal tells of what the parts did, and the checkpoint lies where the job's name says."""
+    if find_spec("torch") is None or find_spec("torchrec") is None:
+        pytest.skip("torch and torchrec are not installed")
+    (tmp_path / "tiny.toml").write_text(TINY)
+    words = ["--config", "tiny.toml", "--job-id", "team/run", "--journal-dir", "journal"]
+    done = subprocess.run(
+        [ETT, "train", *words],
+        cwd=tmp_path,
+        env={name: text for name, text in os.environ.items() if not name.startswith("ETT_")},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "step 10 of 10: loss" in done.stdout
+    lines = [
+        line for path in (tmp_path / "journal").glob("*.jsonl") for line in path.read_text().splitlines()
+    ]
+    events = [json.loads(line) for line in lines]
+    assert {event["job_id"] for event in events} == {"team/run"}
+    told = {event["what"] for event in events if event["kind"] == "decision"}
+    assert {"start stages", "the sharding plan is made anew", "fast batch"} <= told
+    assert [event["step"] for event in events if event["kind"] == "checkpoint_durable"] == [10]
+    assert [*(tmp_path / "runs/team_run/checkpoints").rglob("step_10")]
+    assert [*(tmp_path / "runs/cache/plans").iterdir()]
