@@ -23,6 +23,7 @@ FULL = os.environ.get("ETT_FULL") == "1"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
 TRAIN = ["--rdzv-endpoint", "127.0.0.1:0", "-m", "ett_trainer_hooks.reference", "--parts", "preemption"]
 TRAIN += ["--batch-size", "64", "--rows", "500", "--agree-every", "5", "--no-compile"]
+BESIDE = ["--parts", "preemption,async_checkpoint,no_wait_staging"]
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +59,8 @@ def start(tmp_path):
 
 
 def test_a_job_that_gets_sigterm_leaves_with_a_save_and_goes_on_from_there(start, tmp_path):
-    job = start(1_000_000)
+    """The save, which goes on beside the training, is durable before the first rank says that it leaves."""
+    job = start(1_000_000, *BESIDE)
     when(job, lambda line: line.startswith("step 20 "), signal.SIGTERM)
     out, _ = job.communicate(timeout=LIMIT_S)
     last = int(re.findall(r"step (\d+) of", out)[-1])
@@ -72,7 +74,7 @@ def test_a_job_that_gets_sigterm_leaves_with_a_save_and_goes_on_from_there(start
         "told to go: saves and leaves"
     ]
 
-    again = start(last + 5)
+    again = start(last + 5, *BESIDE)
     out, _ = again.communicate(timeout=LIMIT_S)
     assert again.returncode == 0, out[-3000:]
     assert re.findall(r"step (\d+) of", out) == [str(last + 5)]
