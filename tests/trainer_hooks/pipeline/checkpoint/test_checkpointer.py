@@ -1,6 +1,5 @@
 """Saves in every mode: what was copied is what is kept, and a save that fails does not end the training."""
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("fsspec")
 
 from gloo_ranks import run_ranks  # noqa: E402
+from late_copies import copy_late  # noqa: E402
 
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore  # noqa: E402
@@ -152,31 +152,10 @@ class Model(torch.nn.Module):
         return (self.fused + self.plain).sum()
 
 
-class AskedFor(threading.Event):
-    """Lets copies be made only once somebody waits for them."""
-
-    def __init__(self, arena):
-        super().__init__()
-        self.set()
-        self.asked, self.fill, arena.fill = threading.Event(), arena.fill, self.fill_once_asked
-
-    def fill_once_asked(self, tensors):
-        assert threading.current_thread() is threading.main_thread() or self.asked.wait(30.0)
-        self.fill(tensors)
-
-    def clear(self):
-        self.asked.clear()
-        super().clear()
-
-    def wait(self, timeout=None):
-        self.asked.set()
-        return super().wait(timeout)
-
-
 def test_without_waiting_each_save_still_holds_one_step(alone):
     keeper, told = alone
     model = Model()
-    keeper._deferral._copied = AskedFor(keeper._arena)
+    copy_late(keeper)
     optimizer = torch.optim.SGD([model.plain], lr=1.0, maximize=True)
     keeper.no_wait(model, optimizer)
     for step in range(1, 6):

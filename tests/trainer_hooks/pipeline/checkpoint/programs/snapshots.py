@@ -9,14 +9,28 @@ import torch
 import torch.distributed.checkpoint as dcp
 from fbgemm_gpu.split_embedding_configs import EmbOptimType
 from gloo_ranks import answer, join
-from torchrec import EmbeddingBagCollection, EmbeddingBagConfig
+from late_copies import copy_late
+from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 from torchrec.distributed import DistributedModelParallel
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 
+from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.arena import Arena
+from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer
 from ett_trainer_hooks.pipeline.checkpoint.snapshot import SnapshotPlanner, snapshot
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 from ett_trainer_hooks.pipeline.checkpoint.writer import StoreWriter
+
+
+class Sum(torch.nn.Module):
+    """A loss over tables."""
+
+    def __init__(self, tables):
+        super().__init__()
+        self.tables = tables
+
+    def forward(self, batch):
+        return self.tables(batch).values().sum()
 
 
 class Job:
@@ -72,6 +86,17 @@ class Job:
                 tensor.add_(1)
         self.step += 1
 
+    def train(self, model):
+        """Go on as a trainer does: the tables change in the backward pass."""
+        rows = KeyedJaggedTensor(
+            keys=[f"f{i}" for i in range(3)],
+            values=torch.arange(3000) * 3,
+            lengths=torch.ones(3000, dtype=torch.int32),
+        )
+        before = [tensor.clone() for tensor in self.tensors()]
+        model(rows).backward()
+        return any(not torch.equal(a, b) for a, b in zip(before, self.tensors(), strict=True))
+
 
 def main(root: Path) -> None:
     rank = join()
@@ -94,7 +119,23 @@ def main(root: Path) -> None:
     told["restored"] = all(torch.equal(a, b) for a, b in zip(before, job.tensors(), strict=True))
     told["restored_step"] = state["step"]
     told["tensors"] = len(before)
+    told["trained"] = without_waiting(job, root)
     answer(told)
+
+
+def without_waiting(job: Job, root: Path) -> list[bool]:
+    """Whether the tables changed in the steps that followed each save."""
+    model, trained = Sum(job.model), []
+    keeper = Checkpointer(CheckpointStore(root / "no_wait"), Recorder.from_env({}))
+    keeper.no_wait(model)
+    copy_late(keeper)
+    for step in (3, 4):
+        dcp.save(job.state(), checkpoint_id=root / f"plain_{step}")
+        keeper.save(step, job.state())
+        trained.append(job.train(model))
+        keeper.wait()
+    keeper.close()
+    return trained
 
 
 if __name__ == "__main__":
