@@ -76,12 +76,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Publish; 1 where something is not published, 2 for a wrong command line."""
     from ett_cli.commands.run import exporter
     from ett_cli.publishing import Order, found_in
+    from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError
+    from ett_trainer_hooks.pipeline.publishing.places import place_at
 
     directory = arguments.watch or arguments.checkpoints
     try:
         os.scandir(directory).close()
         order = None
         if arguments.to:
+            place_at(arguments.to).close()
             order = Order(
                 address=arguments.to,
                 tables=arguments.tables,
@@ -102,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
                 for handover in found:
                     handover.reopen()
             _publish_all(found, order)
-    except ValueError as error:
+    except (ValueError, RemoteError) as error:
         return _complain(str(error), 2)
     except OSError as error:
         return _complain(f"{error.filename or directory}: {error.strerror or error}", 1)

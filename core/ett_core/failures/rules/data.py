@@ -166,6 +166,13 @@ DATA = (
         counter_example="an error occurred when calling the operator",
     ),
     Rule(
+        failure_class="object_store",
+        needles=("remoteerror: ",),
+        pattern=r"\bRemoteError: \w{1,20}://",
+        example="not published now: RemoteError: s3://models/dlrm: OSError: 503 Slow Down",
+        counter_example="RemoteError: the other side has hung up",
+    ),
+    Rule(
         failure_class="checkpoint_corrupt",
         needles=("invalid magic number; corrupt file", ".distcp", ".metadata'"),
         pattern="invalid magic number; corrupt file|no such file or directory: .{0,300}(?:\\.distcp|/\\.metadata)\\b",

@@ -93,6 +93,13 @@ SOFTWARE = (
         counter_example="INFO no missing keys, 0 unexpected keys",
     ),
     Rule(
+        failure_class="checkpoint_incompatible",
+        needles=("predictions differ by up to",),
+        pattern=r"Error: .{0,120}predictions differ by up to",
+        example="DisagreementError: the published model disagrees with the trainer: predictions differ by up to 0.5",
+        counter_example="INFO predictions differ by up to 1e-08, which is allowed",
+    ),
+    Rule(
         failure_class="compile_failure",
         needles=(
             "backendcompilerfailed",

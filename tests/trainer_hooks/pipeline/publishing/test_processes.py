@@ -117,6 +117,7 @@ def test_what_failed_is_tried_again_where_that_is_wanted(tmp_path, ett_publish):
         (["{}/nowhere"], "nowhere: No such file or directory"),
         (["--watch", "{}"], "--watch needs --to"),
         (["{}", "--to", "m", "--tries", "0"], "tries=0 is not at least 1"),
+        (["{}", "--to", "nosuch://models"], "nosuch://models: Protocol not known: nosuch"),
     ],
 )
 def test_a_wrong_command_line_is_told(tmp_path, capsys, words, complaint):

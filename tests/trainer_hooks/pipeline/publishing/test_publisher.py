@@ -11,6 +11,7 @@ fsspec = pytest.importorskip("fsspec")
 
 import toy_model  # noqa: E402
 
+from ett_core.failures import read_line  # noqa: E402
 from ett_trainer_hooks import Recorder  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing import working  # noqa: E402
@@ -106,7 +107,10 @@ def test_quantised_tables_are_refused_where_less_is_tolerated(root, models):
     [
         ({"off_by": 0.01}, "predictions differ by up to 0.01, 1e-05 is allowed"),
         ({"off_by": float("nan")}, "predictions differ by up to nan"),
-        ({"width": 5}, "size mismatch: model.dense.over.weight has (1, 15) in the checkpoint, (1, 18) here"),
+        (
+            {"width": 5},
+            "size mismatch for model.dense.over.weight: (1, 15) in the checkpoint, (1, 18) in the model",
+        ),
         ({"missing": "_of_old"}, "model.people_of_old not found in the checkpoint, which has 4 tensors"),
         ({"rows": 5}, "toy_model:Toy cannot be built: TypeError: "),
     ],
@@ -123,7 +127,7 @@ def test_a_damaged_checkpoint_is_not_published(root, models, capsys):
     file = handover.anchor / "__0_0.distcp"
     flip(file, file.stat().st_size // 2)
     assert publish(handover, models) == NEVER
-    assert f"the checkpoint {handover.anchor} is damaged: __0_0.distcp was changed" in capsys.readouterr().err
+    assert f"damaged checkpoint {handover.anchor}: __0_0.distcp was changed" in capsys.readouterr().err
     assert handover.state() == "failed"
 
 
@@ -174,6 +178,22 @@ def test_a_publisher_that_stood_still_does_not_publish_a_second_time(root, model
     names = sorted(entry.name for entry in models.iterdir())
     name = f"step_40-{handover.request().anchor}"
     assert names == ["latest", f"{name}.2", f"{name}.json"]
+
+
+@pytest.mark.parametrize(
+    ("told", "failure_class"),
+    [
+        ("DamagedError: damaged checkpoint /c/step_4: __0_0.distcp was changed", "checkpoint_corrupt"),
+        ("UnfitError: size mismatch for a.weight: (1, 5) in the checkpoint", "checkpoint_incompatible"),
+        ("UnfitError: a not found in the checkpoint, which has 4 tensors", "checkpoint_incompatible"),
+        ("DisagreementError: predictions differ by up to 0.5, 0 is allowed", "checkpoint_incompatible"),
+        ("RemoteError: s3://models: PermissionError: no", "object_store"),
+        ("OSError: dense.pt2 cannot be written: [Errno 28] No space left on device", "storage_full"),
+    ],
+)
+def test_failures_of_publishing_have_classes(told, failure_class):
+    found = read_line(f"not published: {told}")
+    assert (found.failure_class, found.role) == (failure_class, "root")
 
 
 @pytest.mark.parametrize("kind", ["local", "memory"])

@@ -27,9 +27,8 @@ def dense_with_weights(model: Publishable, weights: Weights) -> torch.nn.Module:
     wanted = {name: model.key(name) for name in dense.state_dict()}
     for name, own in dense.state_dict().items():
         if (size := weights.size(wanted[name])) != tuple(own.shape):
-            raise UnfitError(
-                f"size mismatch: {wanted[name]} has {size} in the checkpoint, {tuple(own.shape)} here"
-            )
+            differ = f"{size} in the checkpoint, {tuple(own.shape)} in the model"
+            raise UnfitError(f"size mismatch for {wanted[name]}: {differ}")
     read = weights.read(wanted.values())
     dense.load_state_dict({name: read[key] for name, key in wanted.items()})
     return dense.requires_grad_(requires_grad=False)

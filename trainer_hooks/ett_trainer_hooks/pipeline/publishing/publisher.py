@@ -166,7 +166,7 @@ class Publisher:
         try:
             anchor = anchors.checked(directory)
         except DamagedError as error:
-            raise DamagedError(f"the checkpoint {directory} is damaged: {error}") from error
+            raise DamagedError(f"damaged checkpoint {directory}: {error}") from error
         if anchor.id != request.anchor:
             raise DamagedError(
                 f"the checkpoint {directory} is another one ({anchor.id}) than was handed over"
