@@ -69,15 +69,16 @@ def states(counts: Sequence[tuple[str, int]]) -> Figure:
     return bars(names, [float(count) for _, count in counts], texts=texts, hovers=hovers, hues=hues)
 
 
-def bars(
+def bars(  # noqa: PLR0913 - one argument a part of a bar
     names: Sequence[str],
     values: Sequence[float],
     *,
     texts: Sequence[str],
     hovers: Sequence[str],
     hues: Sequence[str],
+    room: float = TEXT_ROOM,
 ) -> Figure:
-    """Bars from left to right, the first on top, each with its words behind it."""
+    """Bars from left to right, the first on top; the axis is `room` bars long, for the words behind each."""
     trace = {
         "type": "bar",
         "orientation": "h",
@@ -90,12 +91,12 @@ def bars(
         "hovertext": [*hovers],
         "hoverinfo": "text",
     }
-    room = (max(values, default=0.0) or 1.0) * TEXT_ROOM
+    span = [min(*values, 0.0) if values else 0.0, (max(values, default=0.0) or 1.0) * room]
     layout = {
         "height": 26 * max(len(names), 3) + 14,
         "margin": _TIGHT,
         "bargap": 0.34,
-        "xaxis": {"visible": False, "range": [0, room], "fixedrange": True},
+        "xaxis": {"visible": False, "range": span, "fixedrange": True},
         "yaxis": {
             "type": "category",
             "autorange": "reversed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 
 import msgspec
 import pandas as pd
@@ -12,7 +12,7 @@ from ett_core.accounting.account import AttemptAccount
 from ett_core.components import COMPONENTS, TRAINING, area_of, group_of, meaning_of
 from ett_core.urgency import severity
 from ett_dashboard.rows import CacheRow, CheckpointRow, StretchRow
-from ett_dashboard.words import plain, tenths
+from ett_dashboard.words import moment, plain, tenths
 
 COLUMNS = 600
 """As many parts of the time as the eye can tell apart in a chart."""
@@ -149,16 +149,6 @@ def checkpoints_frame(checkpoints: Sequence[CheckpointRow], zone: tzinfo) -> pd.
     ]
     frame = pd.DataFrame(rows, columns=["Time", "Step", "Mode", "Blocking", "Durable after", "Fate"])
     return frame.astype({"Blocking": "float64", "Durable after": "float64"})
-
-
-def moment(unix_s: float, zone: tzinfo) -> str:
-    """A moment as the clock on the wall shows it, in the viewer's zone.
-
-    >>> from datetime import timezone
-    >>> moment(1764000000.4, timezone.utc)
-    '2025-11-24 16:00:00'
-    """
-    return datetime.fromtimestamp(unix_s, zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _joins(before: StretchRow, stretch: StretchRow, least_s: float) -> bool:

@@ -14,7 +14,8 @@ from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
 from ett_dashboard.addresses import changed, to_csv, to_job, to_page
 from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
-from ett_dashboard.words import Sentence, duration, many, percent, plain, sentence
+from ett_dashboard.states import sentence
+from ett_dashboard.words import Sentence, duration, many, percent, plain
 
 GROUP_TITLES = {
     "effective": ("Effective", "training whose effect survives"),

@@ -1,4 +1,4 @@
-"""Figures and states in words, the same on every page. Pure rules; durations are seconds.
+"""Figures, moments and text in words: units and roundings, the same everywhere. Pure; durations are seconds.
 
 >>> duration(200), ago(3), percent(74.26), whole(12400)
 ('3 m 20 s', '3 s ago', '74.3 %', '12,400')
@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
 
 import msgspec
 
-from ett_dashboard.rows import Job
-
 UNKNOWN_FIGURE = "n/a"
+HOUR_S = 3600.0
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_KILO, _BYTES = 1024, ("B", "KiB", "MiB", "GiB", "TiB")
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
-
-LOOP_FAILURES = 3
-"""Failures from which on one may speak of a loop."""
-LONG_UNSAVED_S = 1800.0
 
 
 class Sentence(msgspec.Struct, frozen=True):
-    """How a job is, and what to do about it (empty where nothing)."""
+    """How something is, and what to do about it (empty where nothing)."""
 
     how: str
     do: str = ""
@@ -48,6 +45,15 @@ def duration(seconds: float | None) -> str:
     return f"{left} s"
 
 
+def step_time(seconds: float | None) -> str:
+    """The time of a step.
+
+    >>> step_time(0.2647), step_time(2.5), step_time(None)
+    ('265 ms', '2.5 s', 'n/a')
+    """
+    return f"{1000 * seconds:.0f} ms" if seconds is not None and seconds < 1 else duration(seconds)
+
+
 def ago(seconds: float | None) -> str:
     """How long ago something was, in one unit.
 
@@ -65,6 +71,24 @@ def ago(seconds: float | None) -> str:
 def percent(value: float | None) -> str:
     """A percentage with one decimal."""
     return UNKNOWN_FIGURE if value is None else f"{value:.1f} %"
+
+
+def ratio(value: float | None) -> str:
+    """A share of 0 to 1 as a percentage.
+
+    >>> ratio(0.7426), ratio(None)
+    ('74.3 %', 'n/a')
+    """
+    return percent(None if value is None else 100 * value)
+
+
+def points(value: float | None) -> str:
+    """A difference of shares of 0 to 1, in points of a percentage.
+
+    >>> points(0.123), points(-0.001), points(None)
+    ('+12.3 points', '-0.1 points', 'n/a')
+    """
+    return UNKNOWN_FIGURE if value is None else f"{100 * value:+.1f} points"
 
 
 def whole(value: float | None) -> str:
@@ -87,13 +111,56 @@ def compact(value: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
-def accelerator_hours(accelerator_s: float | None) -> str:
-    """Accelerator-seconds as hours, in words.
+def hours(accelerator_s: float | None, unit: str = "h") -> str:
+    """Accelerator-seconds as hours, where it is said beside them of what.
 
-    >>> accelerator_hours(3600), accelerator_hours(4.4e6), accelerator_hours(None)
-    ('1.0 accelerator-hours', '1.2 k accelerator-hours', 'n/a')
+    >>> hours(3600), hours(4.4e6), hours(None)
+    ('1.0 h', '1.2 k h', 'n/a')
     """
-    return UNKNOWN_FIGURE if accelerator_s is None else f"{compact(accelerator_s / 3600)} accelerator-hours"
+    return UNKNOWN_FIGURE if accelerator_s is None else f"{compact(accelerator_s / HOUR_S)} {unit}"
+
+
+def accelerator_hours(accelerator_s: float | None) -> str:
+    """The same where it stands alone.
+
+    >>> accelerator_hours(3600), accelerator_hours(None)
+    ('1.0 accelerator-hours', 'n/a')
+    """
+    return hours(accelerator_s, "accelerator-hours")
+
+
+def size(amount: float) -> str:
+    """An amount of bytes.
+
+    >>> size(0), size(1536), size(180 * 2**20)
+    ('none told', '1.5 KiB', '180.0 MiB')
+    """
+    if not amount:
+        return "none told"
+    unit = 0
+    while amount >= _KILO and unit < len(_BYTES) - 1:
+        amount, unit = amount / _KILO, unit + 1
+    return f"{amount:.1f} {_BYTES[unit]}" if unit else f"{amount:.0f} B"
+
+
+def when(unix_s: float, zone: tzinfo) -> str:
+    """A moment of some day, for the viewer.
+
+    >>> from datetime import timezone
+    >>> when(1764000000.0, timezone.utc)
+    '24 Nov 16:00'
+    """
+    return f"{datetime.fromtimestamp(unix_s, zone):%-d %b %H:%M}"
+
+
+def moment(unix_s: float, zone: tzinfo) -> str:
+    """A moment as the clock on the wall shows it, in the viewer's zone.
+
+    >>> from datetime import timezone
+    >>> moment(1764000000.4, timezone.utc)
+    '2025-11-24 16:00:00'
+    """
+    return datetime.fromtimestamp(unix_s, zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def many(count: float, one: str, more: str = "") -> str:
@@ -151,107 +218,3 @@ def markdown_safe(text: str) -> str:
     \!\[a\]\(b\) \:red\[x\]
     """
     return _MARKDOWN.sub(r"\\\1", text)
-
-
-def sentence(job: Job, now: float) -> Sentence:
-    """How a job is at `now` (Unix seconds) and what to do."""
-    if job.finished:
-        return _over(job)
-    return _SENTENCES.get(job.state, _at_work)(job, now)
-
-
-def _recovering(job: Job, now: float) -> Sentence:
-    how = f"recovering{_for(job.state_since, now)} after {_failure(job)}{_reached(job)}"
-    if job.failures >= LOOP_FAILURES and list(job.ttr_s[-2:]) == [None, None]:
-        return Sentence(how, "It fails again before it trains: stop it and read the evidence below.")
-    return Sentence(how, "Nothing to do unless it takes longer than the last time.")
-
-
-def _stalled(job: Job, now: float) -> Sentence:
-    return Sentence(
-        f"no progress{_for(job.last_progress_at, now)}{_reached(job)}",
-        "Look at what the ranks are doing: a stack of each one shows who waits for whom.",
-    )
-
-
-def _lost(job: Job, now: float) -> Sentence:
-    return Sentence(
-        f"silent{_for(job.last_event_at, now)}{_last_progress(job, now)}; nobody said that it ended",
-        "Look whether its processes still run and can reach the exporter.",
-    )
-
-
-def _unobserved(job: Job, _now: float) -> Sentence:
-    return Sentence(
-        f"running for {duration(job.wall_s)}, but no rank tells anything",
-        "Only the launcher speaks. Let the trainer report, or its time stays unknown.",
-    )
-
-
-def _starting(job: Job, now: float) -> Sentence:
-    return Sentence(f"starting{_for(job.state_since, now)}, no step yet")
-
-
-def _at_work(job: Job, now: float) -> Sentence:
-    work = job.state.replace("_", " ")
-    doing = work if work == "training" else f"{work}{_for(job.state_since, now)}"
-    parts = [doing]
-    if job.step is not None:
-        parts.append(f"step {whole(job.step)}")
-    if job.last_progress_at is not None:
-        parts.append(f"last progress {ago(_age(job.last_progress_at, now))}")
-    if job.unsaved_exposure_s:
-        parts.append(f"{duration(job.unsaved_exposure_s)} unsaved")
-    return Sentence(", ".join(parts), _advice_unsaved(job))
-
-
-def _over(job: Job) -> Sentence:
-    ended = {
-        "succeeded": "finished",
-        "failed": "ended in failure",
-        "timed_out": "ended at its time limit",
-        "preempted": "ended by preemption",
-        "cancelled": "ended by decision",
-    }.get(job.state, f"over ({job.state.replace('_', ' ')})")
-    share = "" if job.ett_percent is None else f", {percent(job.ett_percent)} of it effective"
-    do = "Read the evidence of its last failure." if job.state == "failed" else ""
-    return Sentence(f"{ended} after {duration(job.wall_s)}{_reached(job)}{share}", do)
-
-
-def _advice_unsaved(job: Job) -> str:
-    if job.last_durable_at is None and (job.unsaved_exposure_s or 0.0) > LONG_UNSAVED_S:
-        return "No checkpoint is durable so far: a failure now would lose all of it."
-    return ""
-
-
-def _failure(job: Job) -> str:
-    return f"failure {job.failures}" if job.failures else "a failure"
-
-
-def _reached(job: Job) -> str:
-    return "" if job.step is None else f", at step {whole(job.step)}"
-
-
-def _last_progress(job: Job, now: float) -> str:
-    """What stands for the last word of a job where only its progress is known."""
-    if job.last_event_at is not None or job.last_progress_at is None:
-        return ""
-    return f", last progress {ago(_age(job.last_progress_at, now))}"
-
-
-def _for(moment: float | None, now: float) -> str:
-    """Since when, as an ending; nothing where that is not known."""
-    return "" if moment is None else f" for {duration(_age(moment, now))}"
-
-
-def _age(moment: float | None, now: float) -> float | None:
-    return None if moment is None else max(now - moment, 0.0)
-
-
-_SENTENCES: Mapping[str, Callable[[Job, float], Sentence]] = {
-    "recovering": _recovering,
-    "stalled": _stalled,
-    "lost": _lost,
-    "unobserved": _unobserved,
-    "starting": _starting,
-}

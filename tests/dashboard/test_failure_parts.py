@@ -129,7 +129,7 @@ def test_the_list_shows_what_is_known_and_leads_to_the_failure():
     said = {column.name: cell for column, cell in zip(columns, shown.cells, strict=True)}
     assert said["failure_class"].href == "failures?id=ads%2Fa~2"
     assert said["where"].text == "rank 3 on n7"
-    assert said["lost_accelerator_h"].text == "1.5 h"
+    assert said["lost_accelerator_s"].text == "1.5 h"
     assert said["domain"].hue == DOMAIN_COLOURS["infrastructure"]
     assert [cells[6].text for cells in (shown.cells, unknown.cells)] == ["1 m 30 s", "not so far"]
 

@@ -10,8 +10,8 @@ import pytest
 from ett_dashboard import job_fields
 from ett_dashboard.failures.rows import FailureGroup
 from ett_dashboard.fleet import figures, questions, words
+from ett_dashboard.fleet.rows import FleetPart, FleetTime, FleetWindow
 from ett_dashboard.fleet.tiles import fleet_tiles
-from ett_dashboard.report.rows import FleetPart, FleetTime, FleetWindow
 from ett_dashboard.rows import JobsTogether
 from ett_exporter.queries import FleetQuery, JobsQuery
 

@@ -17,13 +17,14 @@ from ett_core.accounting.account import AttemptAccount
 from ett_core.fleet.families import Family
 from ett_core.throughput import Throughput
 from ett_dashboard.failures.rows import Failures, JobFailure, Nodes, Regressions
+from ett_dashboard.fleet.rows import FleetTime, FleetWindow
 from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.report import fleet, job
 from ett_dashboard.report.fleet import FleetReport
 from ett_dashboard.report.page import digest, document, script
 from ett_dashboard.report.pieces import Chart, Columns, rendered, table
 from ett_dashboard.report.reading import write
-from ett_dashboard.report.rows import FleetTime, FleetWindow, ReportedJob
+from ett_dashboard.report.rows import ReportedJob
 from ett_dashboard.rows import EvidenceRow, Job, StretchRow
 from ett_dashboard.server import plotly_file
 

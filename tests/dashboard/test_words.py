@@ -8,14 +8,8 @@ from hypothesis import strategies as st
 
 from ett_core.urgency import in_trouble
 from ett_dashboard.rows import Job
-from ett_dashboard.words import (
-    ago,
-    duration,
-    markdown_safe,
-    plain,
-    sentence,
-    tenths,
-)
+from ett_dashboard.states import sentence
+from ett_dashboard.words import ago, duration, markdown_safe, plain, tenths
 
 NOW = 10_000.0
 

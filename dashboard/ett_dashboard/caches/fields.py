@@ -4,98 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
-from operator import attrgetter
 
 from ett_dashboard.addresses import to_job
 from ett_dashboard.caches.frames import cache_names
 from ett_dashboard.caches.rows import CacheRunRow
-from ett_dashboard.caches.words import run_name, size, verdict_colour, verdict_meaning
-from ett_dashboard.failures.words import when
+from ett_dashboard.caches.words import run_name, verdict_colour, verdict_meaning
+from ett_dashboard.columns import Kind, exact, exactly, moments, percentage, seconds, text
 from ett_dashboard.listing import Field
 from ett_dashboard.table import Cell, Column
-from ett_dashboard.words import duration, percent
+from ett_dashboard.words import size
 
 COMPARE = Column(title="Compare", help="Puts the run into the comparison, as the first or the second one.")
+BYTES = Kind(lambda value: size(float(value or 0.0)))
 
 
 def fields(zone: tzinfo) -> list[Field[CacheRunRow]]:
     """The columns of the table of runs."""
     return [
-        Field(
-            name="run",
-            title="Run",
-            help="Name of the job and number of the attempt: a run is one attempt.",
-            value=run_name,
+        text(
+            "run",
+            "Run",
+            "Name of the job and number of the attempt: a run is one attempt.",
+            run_name,
             href=lambda run: to_job(run.job_id),
             hint=lambda run: run.id,
-            end=False,
         ),
-        Field(
-            name="start",
-            title="Started",
-            help="When the attempt began.",
-            value=lambda run: run.start,
-            show=lambda value: when(float(value or 0.0), zone),
-        ),
-        Field(
-            name="family",
-            title="Family",
-            help="Runs are held against those of their model and configuration family.",
-            value=lambda run: run.family,
-            end=False,
-        ),
-        Field(
-            name="verdict",
-            title="Verdict",
-            help="Cold or warm, by hits and by seconds: a hit alone is no proof.",
-            value=lambda run: run.verdict,
+        moments(zone)("start", "Started", "When the attempt began."),
+        text("family", "Family", "Runs are held against those of their model and configuration family."),
+        text(
+            "verdict",
+            "Verdict",
+            "Cold or warm, by hits and by seconds: a hit alone is no proof.",
             hue=lambda run: verdict_colour(run.verdict),
             hint=lambda run: verdict_meaning(run.verdict),
-            end=False,
         ),
-        Field(
-            name="hit_percent",
-            title="Hit rate",
-            help="Hits in hits and misses of all caches.",
-            value=lambda run: None if run.hit_ratio is None else 100 * run.hit_ratio,
-            show=lambda value: percent(None if value is None else float(value)),
+        percentage(
+            "hit_percent",
+            "Hit rate",
+            "Hits in hits and misses of all caches.",
+            lambda run: None if run.hit_ratio is None else 100 * run.hit_ratio,
             share=lambda run: run.hit_ratio,
         ),
-        _seconds("compile_s", "Waited", "Wall time that the start or the recovery waited for compilation."),
-        _seconds("hidden_compile_s", "Hidden", "Compiled on another track meanwhile."),
-        _seconds("recompile_s", "Recompiled", "Compiled in the loop."),
-        _seconds("cache_load_s", "Loaded", "Wall time that went into loading caches."),
-        _seconds("saved_s", "Saved", "Compilation that hits spared, as the caches tell it, over all ranks."),
-        Field(
-            name="bytes",
-            title="Size",
-            help="Bytes of the artifacts, as the caches tell.",
-            value=lambda run: run.bytes,
-            show=lambda value: size(float(value or 0.0)),
-        ),
+        seconds("compile_s", "Waited", "Wall time that the start or the recovery waited for compilation."),
+        seconds("hidden_compile_s", "Hidden", "Compiled on another track meanwhile."),
+        seconds("recompile_s", "Recompiled", "Compiled in the loop."),
+        seconds("cache_load_s", "Loaded", "Wall time that went into loading caches."),
+        seconds("saved_s", "Saved", "Compilation that hits spared, as the caches tell it, over all ranks."),
+        BYTES("bytes", "Size", "Bytes of the artifacts, as the caches tell."),
     ]
 
 
 def taken_away(runs: Sequence[CacheRunRow], zone: tzinfo) -> list[Field[CacheRunRow]]:
     """The columns of the CSV: those of the table, what the run is, and the requests of each cache."""
-    names = (
-        "id",
-        "job_id",
-        "attempt",
-        "cluster",
-        "team",
-        "model",
-        "accelerator_type",
-        "world_size",
-        "config_hash",
-    )
-    facts = [Field[CacheRunRow](name=name, title="", help="", value=attrgetter(name)) for name in names]
+    who = exact("id", "job_id", "attempt", "cluster", "team", "model")
+    what = exact("accelerator_type", "world_size", "config_hash")
     counts = [
-        Field[CacheRunRow](name=f"{cache}_{what}", title="", help="", value=_count(cache, what))
+        exactly(f"{cache}_{kind}", _count(cache, kind))
         for cache in cache_names(runs)
-        for what in ("hits", "misses", "bypasses")
+        for kind in ("hits", "misses", "bypasses")
     ]
-    return [*facts, *fields(zone), *counts]
+    return [*who, *what, *fields(zone), *counts]
 
 
 def compare_cell(run: CacheRunRow, one: str, pick: Callable[[str, str], str]) -> Cell:
@@ -103,16 +71,6 @@ def compare_cell(run: CacheRunRow, one: str, pick: Callable[[str, str], str]) ->
     if not one:
         return Cell("as first", href=pick("one", run.id))
     return Cell("first") if run.id == one else Cell("with the first", href=pick("two", run.id))
-
-
-def _seconds(name: str, title: str, meaning: str) -> Field[CacheRunRow]:
-    return Field(
-        name=name,
-        title=title,
-        help=meaning,
-        value=attrgetter(name),
-        show=lambda value: duration(None if value is None else float(value)),
-    )
 
 
 def _count(cache: str, what: str) -> Callable[[CacheRunRow], float | None]:

@@ -10,18 +10,9 @@ from typing import Any
 from ett_core.fleet.caches import VERDICTS
 from ett_dashboard.caches.frames import cache_names, cache_ratio
 from ett_dashboard.caches.rows import CacheRunRow, Comparison
-from ett_dashboard.caches.words import (
-    VERDICT_SYMBOLS,
-    cache_title,
-    ratio,
-    run_name,
-    size,
-    verdict_colour,
-    verdict_meaning,
-)
+from ett_dashboard.caches.words import VERDICT_SYMBOLS, cache_title, run_name, verdict_colour, verdict_meaning
 from ett_dashboard.figures import Figure, local
-from ett_dashboard.frames import moment
-from ett_dashboard.words import duration
+from ett_dashboard.words import duration, moment, ratio, size
 
 RUNS_DRAWN = 30
 SCALE = [[0.0, "#b3386e"], [0.5, "#efe6d2"], [1.0, "#1b7f79"]]

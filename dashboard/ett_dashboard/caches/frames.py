@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ett_dashboard.caches.rows import CacheRunRow, Comparison
-from ett_dashboard.caches.words import cache_title, ratio, size
-from ett_dashboard.words import duration, plain, whole
+from ett_dashboard.caches.words import cache_title
+from ett_dashboard.words import duration, plain, ratio, size, whole
 
 
 def cache_names(runs: Sequence[CacheRunRow]) -> list[str]:

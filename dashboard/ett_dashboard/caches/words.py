@@ -8,7 +8,7 @@ from ett_core.colours import DOMAIN_COLOURS
 from ett_core.components import EFFECTIVE, FAILURE, GROUP_COLOURS, IDLENESS, UNKNOWN
 from ett_core.fleet.caches import COLD, HOLLOW, NOTHING, PARTLY, SILENT, VERDICTS, WARM
 from ett_dashboard.caches.rows import CacheRunRow, CacheRuns, Comparison
-from ett_dashboard.words import Sentence, duration, many, percent, plain
+from ett_dashboard.words import Sentence, duration, many, plain, ratio
 
 VERDICT_COLOURS: Mapping[str, str] = {
     WARM: GROUP_COLOURS[EFFECTIVE],
@@ -34,7 +34,6 @@ CACHE_TITLES: Mapping[str, str] = {
     "autotune": "autotune",
     "mega_cache": "MegaCache",
 }
-_KILO = 1024
 
 
 def run_name(run: CacheRunRow) -> str:
@@ -55,28 +54,6 @@ def verdict_colour(verdict: str) -> str:
 def cache_title(cache: str) -> str:
     """The name of a kind of cache for people."""
     return CACHE_TITLES.get(cache, plain(cache, 30))
-
-
-def ratio(value: float | None) -> str:
-    """A share of 0 to 1 as a percentage."""
-    return percent(None if value is None else 100 * value)
-
-
-def size(amount: float) -> str:
-    """An amount of bytes.
-
-    >>> size(0), size(1536), size(180 * 2**20)
-    ('none told', '1.5 KiB', '180.0 MiB')
-    """
-    if not amount:
-        return "none told"
-    unit = 0
-    while amount >= _KILO and unit < len(_UNITS) - 1:
-        amount, unit = amount / _KILO, unit + 1
-    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{amount:.0f} B"
-
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def fleet_sentence(answer: CacheRuns) -> Sentence:

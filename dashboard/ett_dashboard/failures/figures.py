@@ -10,11 +10,19 @@ from ett_core.colours import DOMAIN_COLOURS
 from ett_core.fleet.outbreaks import Outbreak
 from ett_dashboard.failures.frames import DOMAINS, UNKNOWN, EvidenceLine, Part, domain_of
 from ett_dashboard.failures.rows import FailureGroup
-from ett_dashboard.failures.words import LAUNCHER, meaning, struck, when
-from ett_dashboard.figures import Figure, local
-from ett_dashboard.words import accelerator_hours, compact, duration, many, percent
+from ett_dashboard.failures.words import LAUNCHER, meaning, struck
+from ett_dashboard.figures import Figure, bars, local
+from ett_dashboard.words import (
+    HOUR_S,
+    accelerator_hours,
+    compact,
+    duration,
+    hours,
+    many,
+    ratio,
+    when,
+)
 
-HOUR_S = 3600.0
 ROLE_COLOURS: Mapping[str, str] = {
     "root": "#b3386e",
     "cascade": "#e0a100",
@@ -33,38 +41,14 @@ def pareto(groups: Sequence[FailureGroup], *, by_count: bool = False) -> Figure:
     """Classes of failures, the largest on top: what they cost, and what they make up together."""
     shown = groups[:MOST_CLASSES]
     values = [float(group.count) if by_count else group.lost_accelerator_s / HOUR_S for group in shown]
-    trace = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [escape(group.key) or UNKNOWN for group in shown],
-        "x": values,
-        "marker": {"color": [DOMAIN_COLOURS[domain_of(group.key)] for group in shown]},
-        "text": [_pareto_text(group, by_count=by_count) for group in shown],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "hovertext": [_group_hover(group) for group in shown],
-        "hoverinfo": "text",
-    }
-    layout = {
-        "height": 26 * max(len(shown), 3) + 14,
-        "margin": {"l": 4, "r": 8, "t": 6, "b": 4},
-        "bargap": 0.34,
-        "xaxis": {
-            "visible": False,
-            "range": [0, (max(values, default=0.0) or 1.0) * TEXT_ROOM],
-            "fixedrange": True,
-        },
-        "yaxis": {
-            "type": "category",
-            "autorange": "reversed",
-            "automargin": True,
-            "fixedrange": True,
-            "ticks": "",
-            "showgrid": False,
-        },
-        "dragmode": False,
-    }
-    return {"data": [trace], "layout": layout}
+    return bars(
+        [escape(group.key) or UNKNOWN for group in shown],
+        values,
+        texts=[_pareto_text(group, by_count=by_count) for group in shown],
+        hovers=[_group_hover(group) for group in shown],
+        hues=[DOMAIN_COLOURS[domain_of(group.key)] for group in shown],
+        room=TEXT_ROOM,
+    )
 
 
 def over_time(
@@ -138,15 +122,13 @@ def evidence(lines: Sequence[EvidenceLine], zone: tzinfo) -> Figure:
 
 
 def _pareto_text(group: FailureGroup, *, by_count: bool) -> str:
-    size = many(group.count, "failure") if by_count else f"{compact(group.lost_accelerator_s / HOUR_S)} h"
-    together = (
-        "" if group.cumulative_ratio is None else f" · together {percent(100 * group.cumulative_ratio)}"
-    )
+    size = many(group.count, "failure") if by_count else hours(group.lost_accelerator_s)
+    together = "" if group.cumulative_ratio is None else f" · together {ratio(group.cumulative_ratio)}"
     return f"{size}{together}"
 
 
 def _group_hover(group: FailureGroup) -> str:
-    share = "" if group.lost_ratio is None else f", {percent(100 * group.lost_ratio)} of all"
+    share = "" if group.lost_ratio is None else f", {ratio(group.lost_ratio)} of all"
     back = (
         ""
         if group.ttr_median_s is None

@@ -14,7 +14,6 @@ from ett_dashboard.failures.words import place
 from ett_dashboard.rows import EvidenceRow
 from ett_dashboard.words import plain
 
-HOUR_S = 3600.0
 UNKNOWN = "unknown"
 DOMAINS = ("workload", "infrastructure", "platform", UNKNOWN)
 ROLES = ("root", "cascade", "teardown", "warning", "context")

@@ -17,9 +17,8 @@ from ett_dashboard.failures.words import (
     outbreak_sentence,
     place,
 )
-from ett_dashboard.frames import moment
 from ett_dashboard.markup import link, of_job, said
-from ett_dashboard.words import many
+from ett_dashboard.words import many, moment
 
 MOST_LINES = 400
 """Lines of evidence that are shown; the table to take away holds all."""

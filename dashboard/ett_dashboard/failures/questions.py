@@ -10,21 +10,6 @@ from ett_dashboard.regressions.rows import Families, Runs
 
 BUCKETS: Mapping[str, int] = {"1h": 12, "24h": 24, "7d": 28, "30d": 30, "90d": 45}
 """Windows with the number of equal parts in which failures are shown over each."""
-WINDOWS_S: Mapping[str, float] = {
-    "1h": 3600.0,
-    "24h": 86_400.0,
-    "7d": 7 * 86_400.0,
-    "30d": 30 * 86_400.0,
-    "90d": 90 * 86_400.0,
-}
-"""How long each window is, in seconds."""
-WORDS: Mapping[str, str] = {
-    "1h": "the last hour",
-    "24h": "the last 24 hours",
-    "7d": "the last 7 days",
-    "30d": "the last 30 days",
-    "90d": "the last 90 days",
-}
 OF_JOBS = ("cluster", "team", "model", "scheduler", "text")
 """Filters that choose jobs; those of failures choose among their failures, too."""
 OF_FAILURES = (*OF_JOBS, "failure_class", "domain", "node")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from ett_dashboard.failures.rows import FailureOfJob, Failures, Nodes
 from ett_dashboard.failures.words import recurrence
 from ett_dashboard.tiles import Tile
-from ett_dashboard.words import compact, duration, percent, whole
+from ett_dashboard.words import HOUR_S, compact, duration, hours, percent, whole
 
-HOUR_S = 3600.0
 LOST_MEANING = (
     "Accelerator-hours of training thrown away, of standing still and of recovery; "
     "queueing holds no accelerator and counts nothing."
@@ -27,7 +26,7 @@ def failures_tiles(found: Failures, nodes: Nodes | None, price: float | None = N
     tiles: list[Tile] = [
         (
             "Lost to failures",
-            f"{compact(found.lost_accelerator_s / HOUR_S)} h",
+            hours(found.lost_accelerator_s),
             LOST_MEANING,
         ),
         ("Failures", whole(found.total), "Attempts that ended before they were through."),
@@ -49,7 +48,7 @@ def cost_tiles(failure: FailureOfJob, price: float | None = None) -> list[Tile]:
     tiles: list[Tile] = [
         (
             "Lost",
-            f"{compact(failure.lost_accelerator_s / HOUR_S)} h",
+            hours(failure.lost_accelerator_s),
             f"{LOST_MEANING} On {whole(cost.accelerators)} accelerators.",
         ),
         ("Training lost", duration(cost.unsaved_s), "Training whose steps this failure took back."),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 
 from ett_core.failures import CLASSES, Diagnosis
 from ett_core.failures.words import DOMAIN_WORDS, REPEATED_WORDS, RETRY_WORDS, chance_words
 from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
 from ett_dashboard.failures.rows import FailureGroup, Failures, JobFailure
-from ett_dashboard.words import Sentence, accelerator_hours, compact, many, percent, plain
+from ett_dashboard.words import Sentence, accelerator_hours, compact, many, plain, ratio, when
 
 LAUNCHER = "launcher"
 
@@ -26,7 +26,7 @@ def fleet_sentence(answer: Failures) -> Sentence:
     if worst is None or not worst.lost_ratio:
         return Sentence(how)
     alone = " alone" if len(answer.groups) > 1 else ""
-    share = f"{worst.key or 'an unknown class'}{alone} made up {percent(100 * worst.lost_ratio)}"
+    share = f"{worst.key or 'an unknown class'}{alone} made up {ratio(worst.lost_ratio)}"
     return Sentence(f"{how}; {share}", action(worst.key))
 
 
@@ -125,16 +125,6 @@ def place(rank: int | None, node: str | None) -> str:
     who = "" if rank is None else LAUNCHER if rank < 0 else f"rank {rank}"
     on = plain(node, 60) if node else ""
     return " on ".join(part for part in (who, on) if part) or "not known"
-
-
-def when(unix_s: float, zone: tzinfo) -> str:
-    """A moment of some day, for the viewer.
-
-    >>> from datetime import timezone
-    >>> when(1764000000.0, timezone.utc)
-    '24 Nov 16:00'
-    """
-    return f"{datetime.fromtimestamp(unix_s, zone):%-d %b %H:%M}"
 
 
 def _times(factor: float) -> str:

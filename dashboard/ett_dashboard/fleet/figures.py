@@ -12,11 +12,10 @@ from ett_dashboard.failures.frames import domain_of
 from ett_dashboard.failures.rows import FailureGroup
 from ett_dashboard.failures.words import struck
 from ett_dashboard.figures import Figure, bars
+from ett_dashboard.fleet.rows import FleetWindow
 from ett_dashboard.markup import GROUP_TITLES
-from ett_dashboard.report.rows import FleetWindow
-from ett_dashboard.words import compact, many, percent
+from ett_dashboard.words import HOUR_S, compact, many, percent
 
-HOUR_S = 3600.0
 MOST_CLASSES = 8
 
 

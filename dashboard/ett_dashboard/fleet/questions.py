@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import msgspec
 
 from ett_dashboard.client import Question
-from ett_dashboard.report.rows import FleetWindow
+from ett_dashboard.fleet.rows import FleetWindow
 from ett_dashboard.rows import FleetAnswer
+from ett_dashboard.windows import WINDOWS_S
+from ett_dashboard.words import HOUR_S
 
-HOUR_S = 3600.0
-WINDOWS_S: Mapping[str, float] = {"1h": HOUR_S, "24h": 24 * HOUR_S, "7d": 168 * HOUR_S}
 PARTS: Mapping[str, int] = {"1h": 12, "24h": 12, "7d": 14}
-"""In how many parts each window is drawn over time; the edges of parts are whole hours and the like."""
+"""Windows, and in how many parts each is drawn over time; the edges of parts are whole hours and the like."""
 WINDOW_KEPT_S, PARTS_KEPT_S = 5.0, 30.0
 FILTERS = ("cluster", "team", "model", "scheduler", "text")
 SORTS: Mapping[str, str] = {
@@ -79,6 +79,12 @@ def over_time(name: str, weight: Weighing, chosen: Mapping[str, str], now: float
     end = (now // size_s + 1) * size_s
     when = {"begin": f"{end - parts * size_s:.0f}", "end": f"{end:.0f}", "buckets": str(parts)}
     return _fleet(weight, chosen, PARTS_KEPT_S, **when)
+
+
+def by_group(begin: float, end: float, label: str) -> Question[FleetWindow]:
+    """Where the held time of all jobs went between two moments, and that of each group by a label."""
+    given = {"begin": f"{begin:.3f}", "end": f"{end:.3f}", "weight": "accelerator", "group_by": label}
+    return Question("/api/v1/fleet", FleetWindow, tuple(given.items()))
 
 
 def _fleet(weight: Weighing, chosen: Mapping[str, str], keep_s: float, **when: str) -> Question[FleetWindow]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ett_dashboard import words
-from ett_dashboard.fleet.words import OF, WITHIN
 from ett_dashboard.rows import JobsTogether
 from ett_dashboard.tiles import Tile
+from ett_dashboard.weights import OF
+from ett_dashboard.windows import WITHIN
 
 SHORT: Mapping[str, str] = {"1h": "1 h", "24h": "24 h", "7d": "7 d"}
 
@@ -38,4 +39,4 @@ def _ratio(window: str, ratio: float | None, weight: str) -> Tile:
         f"Effective training time: share of the time within {WITHIN[window]} that was training whose effect "
         f"survives. {OF[weight]}"
     )
-    return (f"ETT, {SHORT[window]}", words.percent(None if ratio is None else 100 * ratio), meaning)
+    return (f"ETT, {SHORT[window]}", words.ratio(ratio), meaning)

@@ -11,7 +11,7 @@ from ett_core.accounting.account import AttemptAccount
 from ett_dashboard.failures.words import place
 from ett_dashboard.job.rows import RankRow, Ranks, StragglerRow
 from ett_dashboard.rows import FailureRow, JobDetail
-from ett_dashboard.words import duration, many, percent
+from ett_dashboard.words import duration, many, ratio
 
 MOST_TOLD = 3
 """Of slow ranks and of those that died first so many are told in words."""
@@ -64,7 +64,7 @@ def _slow(ranks: Ranks) -> list[str]:
     worst = sorted(ranks.stragglers, key=lambda s: (not s.ongoing, -(s.until - s.since) * s.ratio))
     told = [_straggler(one) for one in worst[:MOST_TOLD]]
     if not told and ranks.step_spread is not None:
-        apart = percent(100 * ranks.step_spread)
+        apart = ratio(ranks.step_spread)
         return [f"No rank was slower than the others; their steps lie {apart} apart."]
     more = len(worst) - len(told)
     return [*told, f"{many(more, 'other stretch', 'other stretches')} of slow ranks."] if more else told

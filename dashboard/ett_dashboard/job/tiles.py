@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ett_core.components import TRAINING, UNSAVED_TRAINING
 from ett_dashboard.checkpoints.rows import IntervalRow
-from ett_dashboard.job.fields import short, steps_per_s
+from ett_dashboard.job.fields import steps_per_s
 from ett_dashboard.job.waterfall import starts
 from ett_dashboard.rows import JobDetail, StepTimes
 from ett_dashboard.tiles import Tile
-from ett_dashboard.words import ago, compact, duration
+from ett_dashboard.words import ago, compact, duration, step_time
 
 
 def throughput_tiles(job: JobDetail) -> list[Tile]:
@@ -28,8 +28,8 @@ def throughput_tiles(job: JobDetail) -> list[Tile]:
             compact(rates[-1] if rates else None),
             "Of the latest attempt that trained, over its time in the loop, waits included.",
         ),
-        ("A step takes", short(times.p50_s), "Median over all ranks and attempts, without data wait."),
-        ("Of 100 steps 99 take", short(times.p99_s), "At most; over all ranks and attempts."),
+        ("A step takes", step_time(times.p50_s), "Median over all ranks and attempts, without data wait."),
+        ("Of 100 steps 99 take", step_time(times.p99_s), "At most; over all ranks and attempts."),
     ]
 
 

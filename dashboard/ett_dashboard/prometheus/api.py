@@ -15,16 +15,17 @@ from ett_core.accounting.state import OVER
 from ett_core.urgency import TROUBLE_SEVERITY, severity
 from ett_dashboard.checkpoints.rows import Intervals
 from ett_dashboard.client import Question, UnknownJobError
-from ett_dashboard.failures.questions import WINDOWS_S
 from ett_dashboard.failures.rows import Failures
+from ett_dashboard.fleet.rows import FleetWindow
 from ett_dashboard.prometheus import caches, failures, fleet_time, intervals, jobs, ranking
 from ett_dashboard.prometheus.answers import Line, Sample, by_label, lacks
 from ett_dashboard.prometheus.engine import Engine
 from ett_dashboard.prometheus.promql import Series, among, equals
 from ett_dashboard.prometheus.questions import CACHES_PATH, HISTORY_PATH
 from ett_dashboard.prometheus.rows import CacheTotals, JobHistory
-from ett_dashboard.report.rows import FleetWindow
 from ett_dashboard.rows import FleetAnswer, Group, Groups, Job, JobDetail, JobsTogether
+from ett_dashboard.windows import WINDOWS_S
+from ett_dashboard.words import HOUR_S
 
 ROW = TypeVar("ROW")
 Asked = Mapping[str, str]
@@ -149,10 +150,10 @@ class PrometheusApi:
     def _fleet(self, asked: Asked) -> FleetWindow:
         if "window" in asked:
             samples = self._engine.instant(fleet_time.within(self._series, asked))
-            return fleet_time.window(samples, fleet_time.WINDOWS[asked["window"]], self._moment(samples))
+            return fleet_time.window(samples, WINDOWS_S[asked["window"]], self._moment(samples))
         query, number = fleet_time.hourly(self._series, asked), fleet_time.hours(asked)
         now = self._now()
-        lines = self._engine.over_time(query, now - (number - 1) * fleet_time.HOUR_S, now, fleet_time.HOUR_S)
+        lines = self._engine.over_time(query, now - (number - 1) * HOUR_S, now, HOUR_S)
         return fleet_time.over_time(lines, int(asked["buckets"]), number, now)
 
     def _groups(self, asked: Asked) -> Groups:

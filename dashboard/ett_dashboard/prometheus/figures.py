@@ -10,7 +10,7 @@ from ett_core.components import EFFECTIVE, GROUP_COLOURS, UNKNOWN
 from ett_dashboard.figures import Figure, bars, local
 from ett_dashboard.prometheus.rows import CacheTotals, JobHistory
 from ett_dashboard.rows import CacheRow
-from ett_dashboard.words import duration, percent, plain, whole
+from ett_dashboard.words import duration, percent, plain, ratio, whole
 
 LINES: Mapping[str, tuple[str, str, float]] = {
     "1h": ("within the hour before", GROUP_COLOURS[UNKNOWN], 1.5),
@@ -33,9 +33,9 @@ def effective(history: JobHistory, zone: tzinfo) -> Figure:
             "mode": "lines",
             "name": name,
             "x": [local(at, zone) for at, _ in history.effective[window]],
-            "y": [100 * ratio for _, ratio in history.effective[window]],
+            "y": [100 * share for _, share in history.effective[window]],
             "line": {"width": width, "color": hue},
-            "hovertext": [f"{percent(100 * ratio)} {name}" for _, ratio in history.effective[window]],
+            "hovertext": [f"{ratio(share)} {name}" for _, share in history.effective[window]],
             "hoverinfo": "text+x",
         }
         for window, (name, hue, width) in LINES.items()

@@ -11,12 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from ett_core.accounting.account import ett_percent
+from ett_dashboard.fleet.rows import FleetPart, FleetTime, FleetWindow
 from ett_dashboard.prometheus.answers import Line, Sample, by_label, lacks
 from ett_dashboard.prometheus.promql import Series, among, equals
-from ett_dashboard.report.rows import FleetPart, FleetTime, FleetWindow
+from ett_dashboard.words import HOUR_S
 
-HOUR_S = 3600.0
-WINDOWS: Mapping[str, float] = {"1h": HOUR_S, "24h": 24 * HOUR_S, "7d": 168 * HOUR_S}
 MOST_HOURS = 168
 SECONDS = "ett_fleet_component_seconds"
 OF_JOBS = ("team", "model", "scheduler", "text")

@@ -8,11 +8,10 @@ from html import escape
 
 from ett_core.components import FAILURE, GROUP_COLOURS, UNKNOWN
 from ett_core.fleet.regressions import SHARES
-from ett_dashboard.failures.words import when
 from ett_dashboard.figures import Figure, local
 from ett_dashboard.regressions.frames import History, Point
 from ett_dashboard.regressions.words import amount, figure_name
-from ett_dashboard.words import compact, plain
+from ett_dashboard.words import compact, plain, when
 
 NOTE_HEIGHT = 18
 BEFORE, AFTER = GROUP_COLOURS[UNKNOWN], GROUP_COLOURS[FAILURE]

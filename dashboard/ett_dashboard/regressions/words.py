@@ -9,8 +9,7 @@ from ett_core.components import CHECKPOINT_BLOCKING, DATA_WAIT, RECOMPILE, meani
 from ett_core.failures.words import chance_words
 from ett_core.fleet.regressions import ALL_FAMILIES, SHARES, Change, Regression
 from ett_core.fleet.rows import COMPILE_SECONDS, TIME_TO_RECOVER, TIME_TO_START
-from ett_dashboard.failures.words import when
-from ett_dashboard.words import UNKNOWN_FIGURE, compact, duration, many, percent, plain
+from ett_dashboard.words import UNKNOWN_FIGURE, compact, duration, many, plain, ratio, when
 
 START_COMPILE, RECOVER_COMPILE = f"start.{COMPILE_SECONDS}", f"recover.{COMPILE_SECONDS}"
 MAIN_FIGURES = (
@@ -66,7 +65,7 @@ def amount(figure: str, value: float | None) -> str:
     """
     if value is None:
         return UNKNOWN_FIGURE
-    return percent(100 * value) if figure in SHARES else duration(value)
+    return ratio(value) if figure in SHARES else duration(value)
 
 
 def family_name(family: str) -> str:

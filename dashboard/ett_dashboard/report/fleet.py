@@ -15,10 +15,10 @@ from ett_dashboard.failures import fields as failure_fields
 from ett_dashboard.failures import figures as failure_figures
 from ett_dashboard.failures import markup as failure_markup
 from ett_dashboard.failures.frames import by_domain
-from ett_dashboard.failures.questions import WORDS
 from ett_dashboard.failures.rows import Failures, Nodes, Regressions
 from ett_dashboard.failures.tiles import LOST_MEANING, failures_tiles
-from ett_dashboard.failures.words import fleet_sentence, when
+from ett_dashboard.failures.words import fleet_sentence
+from ett_dashboard.fleet.rows import FleetTime, FleetWindow
 from ett_dashboard.regressions import fields as regression_fields
 from ett_dashboard.regressions import figures as regression_figures
 from ett_dashboard.regressions import markup as regression_markup
@@ -26,12 +26,11 @@ from ett_dashboard.regressions.frames import history, in_order
 from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.regressions.words import family_name, figure_name
 from ett_dashboard.report.pieces import Chart, Columns, Piece, listed, table
-from ett_dashboard.report.rows import FleetTime, FleetWindow
 from ett_dashboard.rows import Job
 from ett_dashboard.tiles import Tile
-from ett_dashboard.words import accelerator_hours, compact, percent, plain, whole
+from ett_dashboard.windows import WITHIN
+from ett_dashboard.words import HOUR_S, accelerator_hours, compact, hours, percent, plain, when, whole
 
-HOUR_S = 3600.0
 MOST_JOBS = 50
 MOST_FAILURES = 50
 MOST_HISTORIES = 8
@@ -53,14 +52,14 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def title(told: FleetReport) -> str:
     """What the file is about."""
-    return f"Fleet, {WORDS[told.window]}: effective training time"
+    return f"Fleet, {WITHIN[told.window]}: effective training time"
 
 
 def pieces(told: FleetReport, zone: tzinfo) -> list[Piece]:
     """The report from top to bottom; moments are in `zone`."""
     span = f"{when(told.time.begin, zone)} to {when(told.time.end, zone)}"
     return [
-        markup.page_head(f"Fleet, {WORDS[told.window]}", span),
+        markup.page_head(f"Fleet, {WITHIN[told.window]}", span),
         markup.tiles(_tiles(told), lead=True),
         *_time(told.time),
         *_failures(told, zone),
@@ -78,12 +77,12 @@ def _tiles(told: FleetReport) -> list[Tile]:
             percent(ratio),
             ETT_MEANING,
         ),
-        ("Held", f"{compact(time.total / HOUR_S)} h", "Accelerator-hours that jobs held in this time."),
+        ("Held", hours(time.total), "Accelerator-hours that jobs held in this time."),
         ("Jobs", whole(time.jobs), "Jobs with any time in it."),
         ("Failures", whole(told.failures.total), "Attempts that ended before they were through."),
         (
             "Lost to failures",
-            f"{compact(lost / HOUR_S)} h",
+            hours(lost),
             LOST_MEANING,
         ),
     ]
@@ -194,7 +193,7 @@ def _history(told: FleetReport, number: int, span: tuple[float, float], zone: tz
 
 
 def _hours(accelerator_s: float) -> str:
-    return f"{compact(accelerator_s / HOUR_S)} h"
+    return hours(accelerator_s)
 
 
 def _jobs(jobs: Sequence[Job], now: float) -> list[Piece]:

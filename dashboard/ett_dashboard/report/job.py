@@ -19,7 +19,7 @@ from ett_dashboard.report.job_parts import starts_of, throughput_of
 from ett_dashboard.report.pieces import Chart, Columns, Piece, table
 from ett_dashboard.report.rows import ReportedJob
 from ett_dashboard.rows import StretchRow
-from ett_dashboard.words import duration, percent, plain
+from ett_dashboard.words import duration, moment, percent, plain
 
 TIMELINE_COLUMNS = 640
 MOST_BARS = 2000
@@ -110,10 +110,8 @@ def failure_part(job: ReportedJob, number: int, failure: JobFailure, zone: tzinf
 
 def _one_line(number: int, failure: JobFailure, zone: tzinfo) -> str:
     cause = markup.of_job(failure.cause or "cause unknown", 160)
-    moment = frames.moment(failure.time, zone)
-    return (
-        f"{number}. {escape(failure.diagnosis.failure_class)}, attempt {failure.attempt}, {moment}: {cause}"
-    )
+    at = moment(failure.time, zone)
+    return f"{number}. {escape(failure.diagnosis.failure_class)}, attempt {failure.attempt}, {at}: {cause}"
 
 
 def _details(job: ReportedJob, zone: tzinfo) -> list[Piece]:

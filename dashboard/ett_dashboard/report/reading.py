@@ -11,12 +11,13 @@ from pathlib import Path
 
 from ett_dashboard.client import Api
 from ett_dashboard.failures import questions
-from ett_dashboard.fleet.questions import jobs
+from ett_dashboard.fleet.questions import by_group, jobs
 from ett_dashboard.report import fleet, job, rows
 from ett_dashboard.report.fleet import FleetReport
 from ett_dashboard.report.page import document
 from ett_dashboard.report.pieces import Piece
 from ett_dashboard.server import plotly_file
+from ett_dashboard.windows import WINDOWS_S
 
 
 def job_report(api: Api, job_id: str, zone: tzinfo) -> bytes:
@@ -36,10 +37,10 @@ def fleet_report(api: Api, window: str, zone: tzinfo, now: float) -> bytes:
     Raises:
         ExporterError: no usable answer.
     """
-    begin = now - questions.WINDOWS_S[window]
+    begin = now - WINDOWS_S[window]
     told = FleetReport(
         window=window,
-        time=api.ask(rows.fleet(begin, now, "team")),
+        time=api.ask(by_group(begin, now, "team")),
         jobs=[row for row in api.ask(jobs({})).jobs if row.end >= begin],
         failures=api.ask(questions.failures(window, "lost", {})),
         nodes=api.ask(questions.nodes(window, {})),

@@ -17,6 +17,7 @@ from ett_dashboard.figures import leading
 from ett_dashboard.live import shared_reads
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, failure, frame
+from ett_dashboard.windows import WITHIN
 
 ORDERS = {"lost": "accelerator-hours", "count": "number"}
 MOST_CLASSES = 8
@@ -154,7 +155,7 @@ def _list(found: Failures, asked: Mapping[str, str]) -> None:
 
 def _none(asked: Mapping[str, str]) -> str:
     chosen = [name for name in questions.OF_FAILURES if asked.get(name)]
-    window = questions.WORDS[asked["window"]]
+    window = WITHIN[asked["window"]]
     said = f"No job failed within {window}."
     if chosen:
         said = f"None within {window} is of what is asked for: {', '.join(chosen)}."

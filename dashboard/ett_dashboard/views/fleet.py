@@ -8,20 +8,21 @@ from collections.abc import Mapping
 import streamlit as st
 
 from ett_core.urgency import in_trouble
-from ett_dashboard import figures, frames, job_fields, listing, markup, words
+from ett_dashboard import figures, frames, job_fields, listing, markup, weights, words
 from ett_dashboard.addresses import changed, to_failures
 from ett_dashboard.chart import chart
 from ett_dashboard.failures import questions as failure_questions
 from ett_dashboard.fleet import figures as fleet_figures
 from ett_dashboard.fleet import questions
 from ett_dashboard.fleet import words as fleet_words
+from ett_dashboard.fleet.rows import FleetWindow
 from ett_dashboard.fleet.tiles import fleet_tiles
 from ett_dashboard.live import Reading, shared_reads
-from ett_dashboard.report.rows import FleetWindow
 from ett_dashboard.rows import FleetAnswer
 from ett_dashboard.settings import Source, of_app
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, frame
+from ett_dashboard.windows import WITHIN
 
 FEW_ROWS, MOST_ROWS = 15, 200
 MOST_ALARMS = 3
@@ -63,7 +64,7 @@ def _listed(answer: FleetAnswer, asked: Mapping[str, str], window: str, weighing
     with st.container(key="alarms"):
         if troubled:
             st.html(markup.attention(troubled, answer.as_of))
-    readings = {name: _window(name, asked, weighing) for name in questions.WINDOWS_S}
+    readings = {name: _window(name, asked, weighing) for name in questions.PARTS}
     ratios = {
         name: reading.value.all.effective_ratio if reading.value else None
         for name, reading in readings.items()
@@ -77,7 +78,7 @@ def _said(reading: Reading[FleetWindow], window: str, weighing: questions.Weighi
     with st.container(key="said"):
         if reading.value is not None:
             summary = fleet_words.summary(reading.value.all, window, weighing.name, weighing.factor)
-            st.html(markup.said(summary) + markup.quiet(fleet_words.OF[weighing.name]))
+            st.html(markup.said(summary) + markup.quiet(weights.OF[weighing.name]))
         elif reading.lacks:
             st.html(markup.lacking(reading.error or ""))
         elif reading.error is not None:
@@ -118,13 +119,13 @@ def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -
 def _losses(
     found: Reading[FleetWindow], asked: Mapping[str, str], window: str, weighing: questions.Weighing
 ) -> None:
-    within = fleet_words.WITHIN[window]
+    within = WITHIN[window]
     left, right = st.columns(2, gap="large")
     with left:
         st.html(
             markup.section(
                 "Where the time goes that is no training",
-                f"{fleet_words.UNITS[weighing.name]}, {within}",
+                f"{weights.UNITS[weighing.name]}, {within}",
                 legend=True,
             )
         )
@@ -132,9 +133,7 @@ def _losses(
         if found.lacks:
             st.html(markup.lacking(found.error or ""))
         elif lost:
-            drawn = figures.pareto(
-                lost, lambda value: fleet_words.short(value * weighing.factor, weighing.name)
-            )
+            drawn = figures.pareto(lost, lambda value: weights.short(value * weighing.factor, weighing.name))
             chart(drawn, title="Largest losses by component", key="losses")
         else:
             st.html(markup.quiet("No time is lost so far."))

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from ett_dashboard import markup
-from ett_dashboard.frames import moment
 from ett_dashboard.live import Reading
 from ett_dashboard.settings import of_app
+from ett_dashboard.words import moment
 
 PAUSED = "paused"
 OLD = "<style>[class*=st-key-live] {opacity: 0.45; filter: grayscale(0.85);}</style>"

@@ -169,7 +169,7 @@ def _recovery(job: JobDetail, failure: FailureRow) -> None:
 def _failure_title(number: int, failure: FailureRow) -> str:
     cause = words.markdown_safe(words.plain(failure.cause or "cause unknown", 90))
     return (
-        f"**{number}. {cause}**, attempt {failure.attempt}, {frames.moment(failure.time, frame.zone())[11:]}"
+        f"**{number}. {cause}**, attempt {failure.attempt}, {words.moment(failure.time, frame.zone())[11:]}"
     )
 
 
@@ -192,5 +192,5 @@ def _evidence_line(row: EvidenceRow) -> str:
     rank = "" if row.rank is None else "launcher" if row.rank < 0 else f"rank {row.rank}"
     source = " ".join(words.plain(word, 40) for word in (rank, row.node, row.source) if word)
     first, *more = [words.plain(line, 1000) for line in row.text.splitlines()] or [""]
-    head = f"{frames.moment(row.time, frame.zone())[11:]}  {source}: {first}"
+    head = f"{words.moment(row.time, frame.zone())[11:]}  {source}: {first}"
     return "\n".join([head, *(f"    {line}" for line in more)])

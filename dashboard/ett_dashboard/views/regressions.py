@@ -23,6 +23,7 @@ from ett_dashboard.regressions.words import family_name, figure_meaning, figure_
 from ett_dashboard.settings import of_app
 from ett_dashboard.table import table
 from ett_dashboard.views import choices, frame
+from ett_dashboard.windows import WITHIN
 
 WINDOWS = ("7d", "30d", "90d")
 
@@ -138,7 +139,7 @@ def _families(found: Regressions, families: Families, asked: Mapping[str, str]) 
 
 def _none(asked: Mapping[str, str]) -> str:
     lines = [
-        f"No run began within {questions.WORDS[asked['window']]}, or none is of what is asked for.",
+        f"No run began within {WITHIN[asked['window']]}, or none is of what is asked for.",
         "A part of a start or of the loop is compared once four jobs of a family have new runs.",
     ]
     return markup.empty("Nothing to compare so far", lines)

@@ -13,10 +13,12 @@ from ett_dashboard.chart import chart
 from ett_dashboard.live import shared_reads
 from ett_dashboard.settings import of_app
 from ett_dashboard.views import choices, frame
+from ett_dashboard.weights import UNITS, quantity
 from ett_dashboard.what_if import figures, questions
 from ett_dashboard.what_if.frames import priced
 from ett_dashboard.what_if.rows import WhatIf
-from ett_dashboard.what_if.words import WEIGHTS, answer_sentence, basis, points, quantity, ratio, title
+from ett_dashboard.what_if.words import answer_sentence, basis, title
+from ett_dashboard.words import points, ratio
 
 LEVERS_KEY = "levers"
 
@@ -130,7 +132,7 @@ def _page(found: WhatIf, asked: Asked) -> None:
 
 def _tiles(found: WhatIf) -> list[tuple[str, str, str]]:
     now, then = found.now.effective_ratio, found.together.effective_ratio
-    unit = WEIGHTS[found.weight]
+    unit = UNITS[found.weight]
     gain = None if now is None or then is None else then - now
     return [
         (

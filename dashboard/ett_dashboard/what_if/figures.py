@@ -2,105 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from ett_core.colours import component_colour
 from ett_core.components import COMPONENTS, EFFECTIVE, GROUP_COLOURS, TRAINING, UNKNOWN, meaning_of
-from ett_dashboard.figures import Figure
+from ett_dashboard.figures import Figure, bars
+from ett_dashboard.weights import amount
 from ett_dashboard.what_if.rows import LeverRow, WhatIf
-from ett_dashboard.what_if.words import amount, meaning, points, ratio, title
-from ett_dashboard.words import percent, tenths
+from ett_dashboard.what_if.words import meaning, title
+from ett_dashboard.words import percent, points, ratio, tenths
 
 MOST_LEVERS = 16
 LEAST_LABELLED = 4.0
 """Percent of a bar from which a part of it bears its name."""
+TEXT_ROOM = 1.75
+_INSIDE: Figure = {
+    "type": "bar",
+    "orientation": "h",
+    "y": ["as it is", "with the levers"],
+    "textposition": "inside",
+    "insidetextanchor": "middle",
+    "textangle": 0,
+    "hoverinfo": "text",
+}
 
 
 def gains(found: WhatIf) -> Figure:
     """By how many points ETT rises with each lever alone, the largest on top; chosen ones stand out."""
     shown = [row for row in found.alone if row.gain_ratio is not None][:MOST_LEVERS]
-    values = [100 * (row.gain_ratio or 0.0) for row in shown]
-    trace = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [escape(title(row.key)) for row in shown],
-        "x": values,
-        "marker": {
-            "color": [GROUP_COLOURS[EFFECTIVE if row.key in found.levers else UNKNOWN] for row in shown],
-        },
-        "text": [f"{points(row.gain_ratio)} · {amount(row.saved, found.weight)}" for row in shown],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "hovertext": [_lever_hover(row) for row in shown],
-        "hoverinfo": "text",
-    }
-    room = max(max(values, default=0.0), 0.1) * 1.75
-    layout = {
-        "height": 27 * max(len(shown), 3) + 14,
-        "margin": {"l": 4, "r": 8, "t": 6, "b": 4},
-        "bargap": 0.34,
-        "dragmode": False,
-        "xaxis": {"visible": False, "range": [min(min(values, default=0.0), 0.0), room], "fixedrange": True},
-        "yaxis": {
-            "type": "category",
-            "autorange": "reversed",
-            "automargin": True,
-            "fixedrange": True,
-            "ticks": "",
-            "showgrid": False,
-        },
-    }
-    return {"data": [trace], "layout": layout}
+    return bars(
+        [escape(title(row.key)) for row in shown],
+        [100 * (row.gain_ratio or 0.0) for row in shown],
+        texts=[f"{points(row.gain_ratio)} · {amount(row.saved, found.weight)}" for row in shown],
+        hovers=[_lever_hover(row) for row in shown],
+        hues=[GROUP_COLOURS[EFFECTIVE if row.key in found.levers else UNKNOWN] for row in shown],
+        room=TEXT_ROOM,
+    )
 
 
 def before_and_after(found: WhatIf) -> Figure:
     """The partition as it is and with the levers, on one scale: what is missing in the second was saved."""
-    names = [n for n in COMPONENTS if n in found.now.components or n in found.together.components]
-    rows = ["as it is", "with the levers"]
-    shares = [_percents(found.now.components), _percents(found.together.components)]
+    sums = (found.now.components, found.together.components)
     total = found.now.total or 1.0
     data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "y": rows,
-            "x": [
-                100 * part.get(name, 0.0) / total
-                for part in (found.now.components, found.together.components)
-            ],
-            "marker": {"color": component_colour(name), "line": {"width": 0}},
-            "text": [_label(name, share.get(name, 0.0)) for share in shares],
-            "textposition": "inside",
-            "insidetextanchor": "middle",
-            "textangle": 0,
-            "hovertext": [
-                f"<b>{name}</b> {percent(share.get(name, 0.0))}, "
-                f"{amount(part.get(name, 0.0), found.weight)}<br>{escape(meaning_of(name))}"
-                for share, part in zip(shares, (found.now.components, found.together.components), strict=True)
-            ],
-            "hoverinfo": "text",
-        }
-        for name in names
+        _part(name, sums, total, found.weight) for name in COMPONENTS if any(name in part for part in sums)
     ]
     if found.saved > 0:
-        data.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": "saved",
-                "y": rows,
-                "x": [0.0, 100 * found.saved / total],
-                "marker": {"color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": "#8a8f98"}},
-                "text": ["", f"saved {percent(100 * found.saved / total)}"],
-                "textposition": "inside",
-                "insidetextanchor": "middle",
-                "textangle": 0,
-                "hovertext": ["", f"saved: {amount(found.saved, found.weight)}"],
-                "hoverinfo": "text",
-            }
-        )
+        data.append(_saved(found, total))
     layout = {
         "height": 150,
         "margin": {"l": 4, "r": 8, "t": 6, "b": 4},
@@ -119,6 +68,37 @@ def before_and_after(found: WhatIf) -> Figure:
         },
     }
     return {"data": data, "layout": layout}
+
+
+def _part(name: str, sums: Sequence[Mapping[str, float]], total: float, weight: str) -> Figure:
+    """One component in both bars."""
+    shares = [_percents(components).get(name, 0.0) for components in sums]
+    amounts = [components.get(name, 0.0) for components in sums]
+    hovers = [
+        f"<b>{name}</b> {percent(share)}, {amount(value, weight)}<br>{escape(meaning_of(name))}"
+        for share, value in zip(shares, amounts, strict=True)
+    ]
+    return {
+        **_INSIDE,
+        "name": name,
+        "x": [100 * value / total for value in amounts],
+        "marker": {"color": component_colour(name), "line": {"width": 0}},
+        "text": [_label(name, share) for share in shares],
+        "hovertext": hovers,
+    }
+
+
+def _saved(found: WhatIf, total: float) -> Figure:
+    """What the second bar lacks."""
+    share = 100 * found.saved / total
+    return {
+        **_INSIDE,
+        "name": "saved",
+        "x": [0.0, share],
+        "marker": {"color": "rgba(0,0,0,0)", "line": {"width": 1.5, "color": GROUP_COLOURS[UNKNOWN]}},
+        "text": ["", f"saved {percent(share)}"],
+        "hovertext": ["", f"saved: {amount(found.saved, found.weight)}"],
+    }
 
 
 def _percents(components: Mapping[str, float]) -> dict[str, float]:

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from ett_core.components import COMPONENTS
 from ett_dashboard.what_if.rows import Sum, WhatIf
 from ett_dashboard.what_if.words import title
-
-HOUR_S = 3600.0
+from ett_dashboard.words import HOUR_S
 
 
 def priced(found: WhatIf, price_per_hour: float) -> WhatIf:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from ett_core.failures import CLASSES
 from ett_core.fleet.what_if import CACHES, FAILURE_PREFIX, INTERVALS, PUBLISHING, RECOVERY
+from ett_dashboard.weights import amount
 from ett_dashboard.what_if.rows import LeverRow, WhatIf
-from ett_dashboard.words import Sentence, accelerator_hours, compact, duration, many, percent, plain
+from ett_dashboard.windows import WITHIN
+from ett_dashboard.words import Sentence, duration, many, plain, ratio
 
 TITLES: Mapping[str, str] = {
     RECOVERY: "recovery takes half as long",
@@ -15,13 +17,6 @@ TITLES: Mapping[str, str] = {
     PUBLISHING: "publishing is decoupled",
     INTERVALS: "checkpoint intervals are optimal",
 }
-WINDOWS: Mapping[str, str] = {"1h": "the last hour", "24h": "the last 24 hours", "7d": "the last 7 days"}
-WEIGHTS: Mapping[str, str] = {
-    "accelerator": "accelerator-hours",
-    "job": "hours of jobs",
-    "cost": "money",
-}
-HOUR_S = 3600.0
 TRIFLE = 1e-9
 
 
@@ -44,43 +39,9 @@ def meaning(row: LeverRow) -> str:
     return plain(row.supposes, 200)
 
 
-def amount(value: float, weight: str) -> str:
-    """Weighted time in words.
-
-    >>> amount(7200.0, "accelerator"), amount(7200.0, "job"), amount(7200.0, "cost")
-    ('2.0 accelerator-hours', '2 h 0 m', '7.2 k')
-    """
-    if weight == "accelerator":
-        return accelerator_hours(value)
-    return duration(value) if weight == "job" else compact(value)
-
-
-def quantity(value: float, weight: str) -> str:
-    """Weighted time without its unit, which `WEIGHTS` says.
-
-    >>> quantity(7200.0, "accelerator"), quantity(7200.0, "cost")
-    ('2.0', '7.2 k')
-    """
-    return compact(value if weight == "cost" else value / HOUR_S)
-
-
-def ratio(value: float | None) -> str:
-    """A share of 0 to 1 as a percentage."""
-    return percent(None if value is None else 100 * value)
-
-
-def points(value: float | None) -> str:
-    """A difference of shares, in points of a percentage.
-
-    >>> points(0.123), points(-0.001), points(None)
-    ('+12.3 points', '-0.1 points', 'n/a')
-    """
-    return "n/a" if value is None else f"{100 * value:+.1f} points"
-
-
 def answer_sentence(found: WhatIf, window: str) -> Sentence:
     """What the fleet would have reached, and how much of it is counted twice."""
-    when = WINDOWS.get(window, window)
+    when = WITHIN[window]
     if not found.now.total:
         return Sentence(f"no job spent any time in {when}")
     if not found.levers:
