@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ett_core.shapes import Advice, FrameAdvice, Left, Symbol
+from ett_core.shapes import Advice, FrameAdvice, Left, Symbol, is_bare
 from ett_core.shapes.sources import VARIABLE, shell_line
 
 SHOWN = 8
 """Values of a size, and reasons of a frame, that are written out."""
 
 _ARGUMENT = re.compile(r"^L\['(\w+)'\]$")
-_BARE = "inner (external_utils.py"
-"""The frame of a module of torch's own that is compiled as it is."""
+_RESUMED = "torch_dynamo_resume"
 
 _NO_SIZES = "Torch gives as a reason only what differed first; a trace (TORCH_TRACE) tells all that varied."
 
@@ -84,7 +83,7 @@ def _frame(frame: FrameAdvice) -> str:
     lines += [f"  remains    {_left(each)}" for each in frame.left[:SHOWN]]
     if len(frame.left) > SHOWN:
         lines.append(f"             and {len(frame.left) - SHOWN} more reasons (--json has all)")
-    if frame.code.startswith(_BARE):
+    if is_bare(frame.code):
         lines.append(
             "  profile    torch's own modules (nn.Sequential) compiled bare never find what earlier starts "
             "learnt (PGO): wrap them in a class with a forward of its own"
@@ -99,7 +98,7 @@ def in_code(frame: FrameAdvice) -> list[str]:
 
     Such a mark is of a tensor, so that it must be set on each.
     """
-    if not frame.code or frame.code.startswith((_BARE, "torch_dynamo_resume")):
+    if not frame.code or is_bare(frame.code) or frame.code.startswith(_RESUMED):
         return []
     named = [(_ARGUMENT.match(symbol.source), symbol.dim) for symbol in frame.opened]
     return [

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ett_core.events import AttemptStart, Compile
-from ett_core.shapes import Compilation, Input, Symbol, advise, compilations_of, torch_version_of
+from ett_core.shapes import (
+    Compilation,
+    Input,
+    Symbol,
+    advise,
+    compilations_of,
+    for_next_start,
+    torch_version_of,
+)
 from ett_core.shapes.reasons import parse, whole_name
 from ett_core.shapes.sources import knows_dimensions, value_of
 
@@ -251,3 +259,14 @@ def test_what_has_no_code_where_others_have_is_no_graph():
 def test_symbols_of_an_event_are_what_the_graph_leaves_open():
     (found,) = compilations_of([told(0, code="f (a.py:1)", symbols=("L['x'].size()[1]", "L['n']"))])
     assert found.symbols == {Symbol("L['x']", 1), Symbol("L['n']")}
+
+
+def test_the_next_start_keeps_open_what_was_open_from_the_beginning():
+    """Else a start in which nothing varied any more would undo what it was told."""
+    first = [compiled(0, size=(64,)), compiled(1, mismatch(0, 64, 65), size=(65,))]
+    assert for_next_start(first) == advise(first).value == "L['x']:0"
+    second = [compiled(0, size=(64,), symbols=frozenset({Symbol("L['x']", 0)}))]
+    assert advise(second).value == ""
+    assert for_next_start(second) == "L['x']:0"
+    assert for_next_start(second, torch_version="2.9.1") == "L['x']"
+    assert for_next_start([]) == ""

@@ -8,15 +8,17 @@ import sys
 import pytest
 
 from ett_cli.main import main
-from ett_core.shapes.sources import VARIABLE
 
 TIMEOUT_S = 300
 
 PROGRAM = """
-import json
+import json, os
 from ett_trainer_hooks import Recorder
 
+from ett_trainer_hooks.pipeline import dynamic_sources
+
 recorder = Recorder.from_env()
+learnt = dynamic_sources.leave_open(recorder)
 import torch
 import torch._dynamo.testing
 
@@ -47,13 +49,14 @@ for size in (64, 65, 1, 66):
     calls["features"]({"user-id": ones(size), "item, hashed": ones(size + 7)})
     calls["pair"](ones(size, 4), ones(4, size + 2))
 recorder.close()
-print(json.dumps({name: count.frame_count for name, count in counts.items()}))
+made = {name: count.frame_count for name, count in counts.items()}
+print(json.dumps({"learnt": learnt and os.environ["TORCH_COMPILE_DYNAMIC_SOURCES"], "graphs": made}))
 """
 
 pytestmark = pytest.mark.service("torch")
 
 
-def graphs(folder, **environ):
+def ran(folder, **environ):
     path = folder / "program.py"
     path.write_text(PROGRAM)
     made = subprocess.run(
@@ -76,18 +79,19 @@ def advice(capsys, place):
 def test_with_the_advice_there_are_as_many_graphs_as_were_said(tmp_path, capsys):
     """Buffers, arguments, whole numbers, keys that no regular expression may hold, and a size of one.
 
-    The journal of the job tells the same as a trace of torch's.
+    The journal of the job tells the same as a trace of torch's, and the next start of the job takes it
+    from there.
     """
     trace, journal = tmp_path / "trace", tmp_path / "journal"
     job = {"ETT_JOB_ID": "j", "ETT_JOURNAL_DIR": str(journal)}
-    before = graphs(tmp_path, TORCH_TRACE=str(trace), **job)
+    before = ran(tmp_path, TORCH_TRACE=str(trace), **job)
+    assert before["learnt"] is False
     told = advice(capsys, trace)
-    assert told["graphs"] == sum(before.values())
+    assert told["graphs"] == sum(before["graphs"].values())
     assert told["counted"]
+    assert advice(capsys, journal) == told
 
-    after = graphs(tmp_path, **{VARIABLE: told["value"]})
-    assert sum(after.values()) == told["expected_graphs"] < told["graphs"]
-    assert sorted(frame["expected_graphs"] for frame in told["frames"]) == sorted(after.values())
-
-    recorded = advice(capsys, journal)
-    assert recorded == told
+    after = ran(tmp_path, **job)
+    assert after["learnt"] == told["value"]
+    assert sum(after["graphs"].values()) == told["expected_graphs"] < told["graphs"]
+    assert sorted(frame["expected_graphs"] for frame in told["frames"]) == sorted(after["graphs"].values())

@@ -85,6 +85,12 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
         help="observe programs that have no recorder, through public seams of torch "
         "(default: yes, or as ETT_AUTO=1 or 0 says)",
     )
+    parser.add_argument(
+        "--parts",
+        default="",
+        metavar="NAMES",
+        help="parts of the optimised pipeline that need no change to the program: pgo, dynamic_sources",
+    )
     add_stall_options(parser)
     parser.add_argument(
         "--quiet", action="store_true", help="print nothing but the command's output and errors"
@@ -111,6 +117,7 @@ def run_under_observation(
     from ett_trainer_hooks.guard import Guard
     from ett_trainer_hooks.identity import sanitised_job_id
     from ett_trainer_hooks.launcher import LaunchSettings, launch
+    from ett_trainer_hooks.pipeline.parts import parse
 
     given, job_id = job_id, sanitised_job_id(job_id)
     directory = arguments.journal_dir or default_journal_dir(job_id, environ)
@@ -127,6 +134,7 @@ def run_under_observation(
             drain_s=arguments.drain,
             grace_s=arguments.grace,
             restarts=restart_policy(arguments),
+            parts=parse(arguments.parts),
         )
         say = _say_nothing if arguments.quiet else _say
         if job_id != given:

@@ -96,6 +96,14 @@ def advise(compilations: Iterable[Compilation], *, torch_version: str = "") -> A
     )
 
 
+def for_next_start(compilations: Iterable[Compilation], *, torch_version: str = "") -> str:
+    """The value for a start after these: what to leave open, and what was open from the beginning."""
+    known = list(compilations)
+    opened = {symbol for frame in advise(known).frames for symbol in frame.opened}
+    kept = {symbol for item in known if item.nth == 0 for symbol in item.symbols}
+    return sources.value_of(opened | kept, dimensions=sources.knows_dimensions(torch_version))
+
+
 def _by_frame(compilations: Iterable[Compilation]) -> dict[tuple[str, int], Explained]:
     unique: dict[tuple[str, int, int], Compilation] = {}
     for item in compilations:

@@ -8,9 +8,21 @@ import msgspec
 
 from ett_core.events import CompileInput as Input
 
-__all__ = ["Compilation", "Input", "Symbol", "order", "symbol_of"]
+__all__ = ["Compilation", "Input", "Symbol", "is_bare", "order", "symbol_of"]
 
 _DIMENSION = re.compile(r"^(?P<source>.+)\.size\(\)\[(?P<dim>\d+)\]$")
+
+
+_BARE = "inner (external_utils.py"
+
+
+def is_bare(code: str) -> bool:
+    """Whether this is a module of torch's own (`nn.Sequential`) that was compiled as it is.
+
+    Torch compiles a function around it, whose closure is another in every process: it never finds again
+    what earlier starts have learnt of it (PGO).
+    """
+    return code.startswith(_BARE)
 
 
 class Symbol(msgspec.Struct, frozen=True):

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from ett_trainer_hooks.pipeline.profile import NAMES, added, keep, words
+from ett_trainer_hooks.pipeline.profile import NAMES, added, keep
+from ett_trainer_hooks.recording.compiling import BARE_WORDS
 
 TIMEOUT_S = 300
 
@@ -22,8 +23,13 @@ class Own(torch.nn.Module):
     def forward(self, x):
         return x * 2
 
+class Under(Own):
+    def forward(self, x):
+        return super().forward(x) + 1
+
 graphs = {}
-for name, module in {"own": Own(), "bare": torch.nn.Sequential(torch.nn.ReLU())}.items():
+bare = torch.nn.Sequential(torch.nn.ReLU())
+for name, module in {"own": Own(), "bare": bare, "under": Under()}.items():
     count = torch._dynamo.testing.CompileCounter()
     compiled = torch.compile(module, backend=count)
     for size in (8, 9, 10):
@@ -41,14 +47,14 @@ class Told:
     def __init__(self):
         self.why = []
 
-    def decision(self, what, why):
-        assert what == "profile"
+    def decision(self, what, why, values):
+        assert (what, values) == ("profile", {})
         self.why.append(why)
 
 
 @pytest.mark.service("torch")
 def test_the_second_start_compiles_once_what_the_first_compiled_twice(start, tmp_path, events_in):
-    """Except a bare nn.Sequential, which torch never finds again; that is told."""
+    """Except a bare nn.Sequential, told in each start, and what has a closure, from the second on."""
     graphs = []
     for number in (1, 2):
         made = start(START, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"), ETT_ATTEMPT=str(number))
@@ -57,13 +63,16 @@ def test_the_second_start_compiles_once_what_the_first_compiled_twice(start, tmp
         found = json.loads(out)
         assert found["kept"]
         graphs.append(found["graphs"])
-    assert graphs == [{"own": 2, "bare": 2}, {"own": 1, "bare": 2}]
-    (decision,) = [event for event in events_in(tmp_path / "journal") if event.kind == "decision"]
-    assert decision.what == "profile"
-    assert decision.attempt == 2
-    assert "inner" in decision.why
-    assert "wrap a module of torch's own" in decision.why
-    assert decision.values == {"not_found": 1.0}
+    assert graphs == [{"own": 2, "bare": 2, "under": 2}, {"own": 1, "bare": 2, "under": 2}]
+    told = [event for event in events_in(tmp_path / "journal") if event.kind == "decision"]
+    assert {event.what for event in told} == {"profile"}
+    warnings = [event.attempt for event in told if event.why == BARE_WORDS]
+    assert sorted(warnings) == [1, 2]
+    (lost,) = [event for event in told if event.why != BARE_WORDS]
+    assert lost.attempt == 2
+    assert ":forward" in lost.why
+    assert "without super()" in lost.why
+    assert lost.values == {"not_found": 1.0}
 
 
 @pytest.mark.parametrize("job_id", ["1", "0", "mast:a:1", "slurm-77"])
@@ -109,7 +118,3 @@ def test_a_frame_is_lost_where_it_is_there_once_more_than_before():
     old, new, other = Code("a.py:1:f"), Code("a.py:1:f"), Code("b.py:2:g")
     assert added({old: 0, other: 0}, {old: 0, new: 0, other: 0}) == ("a.py:1:f",)
     assert added({old: 0}, {old: 0, other: 0}) == ()
-
-
-def test_functions_with_a_closure_get_their_own_advice():
-    assert "without super()" in words(("hash(1)/job/train.py:3:step",))

@@ -54,6 +54,8 @@ class Attempts:
     stop: Stop
     family: Family
     policy: RestartPolicy = field(default_factory=RestartPolicy)
+    prepare: Callable[[dict[str, str]], object] = lambda _: None
+    """Called before each attempt with a copy of the environment, which it may add to."""
     observers: Sequence[Observer] = ()
     oom_kills: Callable[[], int] = lambda: 0
     """Processes that the kernel has ended for want of memory, so far."""
@@ -99,7 +101,7 @@ class Attempts:
         self._guard.call(self.supervision.begin)
         killed_before = self._guard.call(self.oom_kills) or 0
         try:
-            child = start(self.command, environment, self.outputs)
+            child = start(self.command, self._prepared(environment), self.outputs)
         except OSError as error:
             if (
                 error.filename is None and not self.progress.has_begun
@@ -114,6 +116,12 @@ class Attempts:
         self._guard.call(self.supervision.end_attempt, child.pid, status, self.stop.decided)
         ranks = tuple(self.supervision.failed_statuses)
         return Ending(status, ranks, (self._guard.call(self.oom_kills) or killed_before) - killed_before)
+
+    def _prepared(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment of one attempt; what an earlier one was given is none of it."""
+        prepared = dict(environment)
+        self._guard.call(self.prepare, prepared)
+        return prepared
 
     def _look_after(self, child: subprocess.Popen[bytes]) -> int:
         """Let the observers look until the command ends; its exit status, whatever the watching does."""

@@ -193,6 +193,7 @@ def _observed(
             stop=start.stop,
             family=family,
             policy=settings.restarts,
+            prepare=lambda environment: _use(settings.parts, supervision, environment),
             observers=looks,
             oom_kills=lambda: machine.oom_kills,
             grace_s=settings.grace_s,
@@ -202,6 +203,18 @@ def _observed(
         )
         attempts.run()
         Guard().call(_free, rooms, family)
+
+
+def _use(parts: frozenset[str], supervision: Supervision, environment: dict[str, str]) -> None:
+    """Put the parts that need nothing but variables into the environment of an attempt."""
+    if not parts:
+        return
+    from ett_trainer_hooks.pipeline import dynamic_sources, profile  # noqa: PLC0415 - for those who ask
+
+    if "pgo" in parts:
+        profile.keep(supervision, environment, modules={})
+    if "dynamic_sources" in parts:
+        dynamic_sources.leave_open(supervision, environment, modules={})
 
 
 def _supervision(start: Start, journal: Journal, opened: Sequence[Stream], memory: OomCounter) -> Supervision:

@@ -11,6 +11,7 @@ from ett_trainer_hooks.auto import observed
 from ett_trainer_hooks.identity import label_variable, sanitised_job_id
 from ett_trainer_hooks.launcher.restarts import RestartPolicy
 from ett_trainer_hooks.launcher.stalls import StallSettings
+from ett_trainer_hooks.pipeline.parts import OF_THE_ENVIRONMENT
 from ett_trainer_hooks.shipping.transport import poster
 
 
@@ -38,6 +39,8 @@ class LaunchSettings:
     """When the command is started again by the launcher; never by default."""
     stalls: StallSettings = field(default_factory=StallSettings)
     """What counts as a stall, and what is done about one."""
+    parts: frozenset[str] = frozenset()
+    """Parts of the optimised pipeline for the command, of those that need nothing but variables."""
     look_every_s: float = 0.2
     """Seconds between two looks at processes and output; a death is seen at once where the kernel tells."""
 
@@ -51,6 +54,9 @@ class LaunchSettings:
             raise ValueError("command: there is none to run")
         if not self.job_id:
             raise ValueError("job_id is empty")
+        if not_ours := self.parts - OF_THE_ENVIRONMENT:
+            names, ours = ", ".join(sorted(not_ours)), " and ".join(sorted(OF_THE_ENVIRONMENT))
+            raise ValueError(f"parts: {names} must be built into the trainer; the launcher has {ours}")
         if not self.look_every_s > 0:
             raise ValueError(f"look_every_s={self.look_every_s!r} is not above 0 seconds")
         for name in ("drain", "grace"):

@@ -10,12 +10,17 @@ PARTS: dict[str, str] = {
     "local_metadata": "metadata of sharded tables is built from the plan, without a gather a table",
     "bundle": "compiled code of an earlier start, complete and checked, is loaded instead of compiled",
     "one_compile": "the first rank of a node compiles, the others load what it has compiled",
+    "pgo": "sizes that earlier starts of the job have seen are kept by torch under the job's name",
+    "dynamic_sources": "sizes that varied in earlier starts are left open from the first compilation on",
     "async_checkpoint": "saves go on beside the training, into a store that no kill and no damage spoils",
     "no_wait_staging": "weights are copied during the next forward pass; with async_checkpoint",
     "interval_control": "the checkpoint interval is set from what saves take and how often the job fails",
     "preemption": "a job that is told to go saves first, where that fits into the grace time and pays",
 }
 """Every part by name, with what it does."""
+
+OF_THE_ENVIRONMENT = frozenset({"pgo", "dynamic_sources"})
+"""Parts that need nothing but variables: a launcher can use them for any program."""
 
 ALL = "all"
 

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from ett_trainer_hooks.recording.recorder import Recorder
 
 
+BARE_WORDS = (
+    "the next start will not find the sizes that this one sees of a module of torch's own (nn.Sequential) "
+    "which is compiled as it is, as torch takes it for other code each time: "
+    "wrap it in a class with a forward of its own"
+)
+"""The warning of `_tell_bare`."""
+
+
 class Compiling(threading.local):
     """The compilation under way on this thread."""
 
@@ -64,6 +72,7 @@ class CompileWatch:
         self._modules = modules
         self._here = Compiling()
         self._brought_along = 0
+        self._told_bare = False
         self.seen = 0
         """Compilations so far."""
 
@@ -129,7 +138,18 @@ class CompileWatch:
             inputs=here.frame.inputs,
             symbols=here.frame.symbols,
         )
+        self._tell_bare(here.frame.code)
         self._tell_caches(here.caches, torch_private.cache_totals(self._modules))
+
+    def _tell_bare(self, code: str) -> None:
+        """Tell once where sizes are to be kept for the next start, and cannot be for such a module."""
+        if self._told_bare or torch_private.profile_totals(self._modules) is None:
+            return
+        from ett_core.shapes import is_bare  # noqa: PLC0415 - for those who keep sizes
+
+        if is_bare(code):
+            self._told_bare = True
+            self._recorder.decision("profile", BARE_WORDS)
 
     def _tell_caches(self, before: dict[str, Totals], after: dict[str, Totals]) -> None:
         self._brought_along += brought_along(before, after)

@@ -1,11 +1,12 @@
-"""What this rank need not compile: its bundle of an earlier start, and what local rank 0 compiles.
+"""What this rank need not compile: what earlier starts have learnt or kept, and what local rank 0 compiles.
 
-Made before torch is imported. Where neither part is on, every call does nothing.
+Made before torch is imported. Where none of these parts is on, every call does nothing.
 """
 
 from __future__ import annotations
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline import dynamic_sources, profile
 from ett_trainer_hooks.pipeline.bundle.process import ProcessBundle
 from ett_trainer_hooks.pipeline.bundle.settings import BundleSettings, prepare_compiler
 from ett_trainer_hooks.pipeline.bundle.sharing import SharedCompiles, forget
@@ -14,9 +15,13 @@ from ett_trainer_hooks.reference.settings import Settings
 
 
 class Compiled:
-    """The parts `bundle` and `one_compile` of the reference trainer."""
+    """The parts `pgo`, `dynamic_sources`, `bundle` and `one_compile` of the reference trainer."""
 
     def __init__(self, settings: Settings, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._keeps_profile = settings.compile and settings.uses("pgo") and profile.keep(recorder)
+        if settings.compile and settings.uses("dynamic_sources"):
+            dynamic_sources.leave_open(recorder)
         self._bundle: ProcessBundle | None = None
         self._shared: SharedCompiles | None = None
         if settings.compile and settings.uses("bundle"):
@@ -38,6 +43,8 @@ class Compiled:
 
     def first_steps_done(self) -> None:
         """What the first steps needed is compiled."""
+        if self._keeps_profile:
+            profile.tell(self._recorder)
         if self._shared is not None:
             self._shared.over()
         if self._bundle is not None:
