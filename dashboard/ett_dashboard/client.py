@@ -42,7 +42,8 @@ class Question(msgspec.Struct, Generic[ROW], frozen=True):
     """What is asked of the query API: an address with its parameters, and the type of the answer.
 
     `keep_s`: an answer that is younger than this need not be asked for again. `about`: a job that is over,
-    of which the answer tells: it stands until something new comes of that job.
+    of which the answer tells: it stands until something new comes of that job. `is_kept`: whether the answer
+    is worth keeping, as it will be asked for again.
     """
 
     path: str
@@ -50,6 +51,7 @@ class Question(msgspec.Struct, Generic[ROW], frozen=True):
     parameters: tuple[tuple[str, str], ...] = ()
     keep_s: float = 0.0
     about: str = ""
+    is_kept: bool = True
 
 
 class _Known(NamedTuple):
@@ -148,7 +150,7 @@ class Client:
         tag = told.headers.get("etag", "")
         with self._lock:
             self._known.pop(question, None)
-            if tag and AS_OF_HEADER in told.headers:
+            if question.is_kept and tag and AS_OF_HEADER in told.headers:
                 self._known[question] = _Known(tag, answer)
             while len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)

@@ -11,20 +11,23 @@ from ett_dashboard.caches import questions as cache_questions
 from ett_dashboard.checkpoints import fields as interval_fields
 from ett_dashboard.checkpoints import questions as interval_questions
 from ett_dashboard.live import SharedReads, known
+from ett_dashboard.paging import once
 from ett_dashboard.what_if import frames as what_if_frames
 from ett_dashboard.what_if import questions as what_if_questions
 from ett_dashboard.what_if.rows import WhatIf
 
 
 def cache_runs(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The latest runs with their caches, chosen as on their page."""
-    runs = known(reads.ask(cache_questions.runs(asked))).runs
+    """All runs with their caches, chosen as on their page."""
+    pages = reads.pages(cache_questions.runs(asked))
+    runs = once((run for page in pages for run in page.runs), lambda run: run.id)
     return listing.as_csv(cache_fields.taken_away(runs, timezone.utc), runs)
 
 
 def checkpoint_intervals(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The jobs that save, with their intervals."""
-    jobs = known(reads.ask(interval_questions.intervals(asked))).jobs
+    """All jobs that save, with their intervals."""
+    pages = reads.pages(interval_questions.intervals(asked))
+    jobs = once((job for page in pages for job in page.jobs), lambda job: job.job_id)
     return listing.as_csv(interval_fields.taken_away(), jobs)
 
 

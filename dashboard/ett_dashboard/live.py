@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError  # noqa: A004 - another one in 3.10
 from contextlib import suppress
 from functools import cache
@@ -23,6 +23,7 @@ import msgspec
 from ett_core.credentials import token_source
 from ett_dashboard.client import Api, Client, ExporterError, LacksError, Question, UnknownJobError, at_moment
 from ett_dashboard.news import News
+from ett_dashboard.paging import PAGE, pages
 from ett_dashboard.prometheus.api import PrometheusApi
 from ett_dashboard.prometheus.engine import Engine
 from ett_dashboard.rows import JobDetail
@@ -92,6 +93,15 @@ class SharedReads:
     def ask(self, question: Question[T]) -> Reading[T]:
         """The answer to any question, at most `keep_s` old (its own, if that is longer)."""
         return self._read(question, lambda: self._api.ask(question), question.keep_s, question.about)
+
+    def pages(self, question: Question[PAGE]) -> Iterator[PAGE]:
+        """The answers to a question, page by page, read now and shared with nobody.
+
+        Raises:
+            LacksError: what is read cannot know.
+            ExporterError: no usable answer.
+        """
+        return pages(self._api.ask, question)
 
     def _read(self, key: Hashable, ask: Callable[[], T], keep_s: float = 0.0, about: str = "") -> Reading[T]:
         entry, keep_s = self._entry(key), max(keep_s, self._keep_s)

@@ -5,11 +5,26 @@ from __future__ import annotations
 import csv
 import io
 import time
+from contextlib import closing
+from typing import NamedTuple
 
 import httpx
-from stories import post, recovered
+import pytest
+from stories import Story, post, recovered
 
+from ett_core.events import AttemptEnd, AttemptStart, Failure
+from ett_dashboard.client import Client, Question
 from ett_dashboard.csv_files import FILES
+from ett_dashboard.failures import questions
+from ett_dashboard.failures.questions import MOST_LISTED
+from ett_dashboard.paging import once, pages
+
+
+class Part(NamedTuple):
+    """Some rows, and where the next ones begin."""
+
+    rows: list[str]
+    next_offset: int | None
 
 
 def table_at(address: str) -> list[dict[str, str]]:
@@ -42,6 +57,53 @@ def test_attempts_and_ranks_of_a_job_hold_every_one(app, exporter):
     ranks = {row["rank"]: row for row in table_at(f"{app}/csv/ranks?id=csv%2Fparts")}
     assert {rank: row["node"] for rank, row in ranks.items()} == {"0": "node-a", "1": "node-a"}
     assert "died first once" in ranks["1"]["part"]
+
+
+@pytest.fixture(scope="module")
+def failing(exporter) -> int:
+    """How many failures a job has: more than the page lists."""
+    most = MOST_LISTED + 5
+    story = Story("csv/failing", time.time() - 4000)
+    for attempt in range(most):
+        at = 10.0 * attempt
+        story.tell(AttemptStart, at, attempt, world_size=1, accelerators=1)
+        story.tell(Failure, at + 5.0, attempt, exit_code=1, exception="ValueError", message=f"bad {attempt}")
+        story.tell(AttemptEnd, at + 6.0, attempt, status="failed", exit_code=1)
+    answer = httpx.post(f"{exporter}/api/v1/events", content=b"".join(story.take().values()))
+    assert answer.json()["rejected"] == []
+    return most
+
+
+def test_failures_are_all_there_however_many(app, failing):
+    """More than the page lists; each once, chosen and in the order of the page."""
+    rows = table_at(f"{app}/csv/failures?text=csv%2Ffailing&window=24h&sort=time")
+    assert [int(row["attempt"]) for row in rows] == list(range(failing))
+
+
+def test_pages_follow_each_other_to_the_end(exporter, failing):
+    """Page by page from a real exporter; no answer is kept, as nobody asks for it again."""
+    with closing(Client(exporter)) as client:
+        asked = questions.every("24h", {"text": "csv/failing"})
+        found = [page.failures for page in pages(client.ask, asked, rows=100)]
+    assert [len(page) for page in found] == [100, 100, 100, failing - 300]
+    assert [failure.attempt for page in found for failure in page] == list(range(failing))[::-1]
+
+
+def test_what_moves_to_a_later_page_counts_once():
+    """A new row comes first while pages are read: it is missed, and no other row is missed or doubled."""
+    rows = ["c", "b", "a"]
+
+    def ask(question):
+        given = dict(question.parameters)
+        begin, end = int(given["offset"]), int(given["offset"]) + int(given["limit"])
+        page = Part(rows[begin:end], end if end < len(rows) else None)
+        if not begin:
+            rows.insert(0, "d")
+        return page
+
+    found = [row for page in pages(ask, Question("/", Part), rows=2) for row in page.rows]
+    assert found == ["c", "b", "b", "a"]
+    assert once(found, lambda row: row) == ["c", "b", "a"]
 
 
 def test_what_is_not_there_is_said_in_a_sentence(app):

@@ -34,6 +34,7 @@ class CacheRuns(msgspec.Struct, frozen=True, kw_only=True):
     as_of: float
     runs: Sequence[CacheRunRow]
     total: int
+    next_offset: int | None = None
     verdicts: Mapping[str, int] = {}
     surprises: int = 0
 

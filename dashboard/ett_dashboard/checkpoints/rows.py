@@ -50,6 +50,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     as_of: float
     jobs: Sequence[IntervalRow]
     total: int
+    next_offset: int | None = None
 
     def of(self, job_id: str) -> IntervalRow | None:
         """The row of one job; None where it is not among them."""

@@ -9,6 +9,7 @@ from ett_dashboard import listing
 from ett_dashboard.failures import fields, questions
 from ett_dashboard.failures.frames import evidence_lines
 from ett_dashboard.live import SharedReads, known
+from ett_dashboard.paging import once
 from ett_dashboard.regressions import fields as regression_fields
 
 UTC = timezone.utc
@@ -16,10 +17,11 @@ USUAL_WINDOW = "7d"
 
 
 def failures(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The failures that are asked for, as many as the exporter lists at once."""
-    answer = known(reads.ask(questions.failures(_window(asked), asked.get("order", "lost"), asked)))
+    """All failures that are asked for."""
+    pages = reads.pages(questions.every(_window(asked), asked))
+    found = once((failure for page in pages for failure in page.failures), lambda failure: failure.id)
     columns = fields.failures_taken_away(UTC)
-    return listing.as_csv(columns, listing.ordered(columns, answer.failures, asked.get("sort", "")))
+    return listing.as_csv(columns, listing.ordered(columns, found, asked.get("sort", "")))
 
 
 def classes(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
@@ -41,10 +43,11 @@ def evidence(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
 
 
 def runs(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The latest runs of a family with all their figures; of all families where none is asked for."""
-    answer = known(reads.ask(questions.runs(_window(asked), asked, asked.get("family", ""))))
-    figures = sorted({figure for run in answer.runs for figure in run.figures})
-    return listing.as_csv(regression_fields.runs(figures), answer.runs)
+    """The runs of a family with all their figures; of all families where none is asked for."""
+    pages = reads.pages(questions.runs(_window(asked), asked, asked.get("family", "")))
+    found = once((run for page in pages for run in page.runs), lambda run: (run.job_id, run.attempt))
+    figures = sorted({figure for run in found for figure in run.figures})
+    return listing.as_csv(regression_fields.runs(figures), found)
 
 
 def families(reads: SharedReads, asked: Mapping[str, str]) -> bytes:

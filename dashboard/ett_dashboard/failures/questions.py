@@ -32,6 +32,12 @@ def failures(window: str, order: str, chosen: Mapping[str, str]) -> Question[Fai
     )
 
 
+def every(window: str, chosen: Mapping[str, str]) -> Question[Failures]:
+    """All failures of a window, for pages of them."""
+    parameters = _parameters(window, chosen, OF_FAILURES, group_by="failure_class", order="lost", buckets="1")
+    return Question("/api/v1/failures", Failures, parameters)
+
+
 def classes(window: str, chosen: Mapping[str, str]) -> Question[Failures]:
     """What failures of a window lost by class, without the failures themselves."""
     parameters = _parameters(

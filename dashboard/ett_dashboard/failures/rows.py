@@ -91,6 +91,7 @@ class Failures(msgspec.Struct, frozen=True, kw_only=True):
     failures: Sequence[FailureOfJob]
     is_listed: bool = True
     total: int
+    next_offset: int | None = None
     lost_accelerator_s: float
     cost: float | None = None
     groups: Sequence[FailureGroup] = ()

@@ -33,6 +33,7 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     end: float
     runs: Sequence[RunRow]
     total: int
+    next_offset: int | None = None
 
 
 class Families(msgspec.Struct, frozen=True, kw_only=True):

@@ -154,7 +154,7 @@ def _table(answer: CacheRuns, chosen: dict[str, str], asked: dict[str, str]) -> 
     ]
     table([first, fields.COMPARE, *others], rows, caption="Runs", key="runs")
     if answer.total > len(runs):
-        st.html(markup.quiet(f"{len(runs):,} of {answer.total:,} runs; more of them in the CSV."))
+        st.html(markup.quiet(f"{len(runs):,} of {answer.total:,} runs; all of them in the CSV."))
     st.html(markup.csv_link("cache-runs", **chosen))
 
 

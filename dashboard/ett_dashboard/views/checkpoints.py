@@ -137,6 +137,6 @@ def _jobs(answer: Intervals, chosen: dict[str, str], asked: dict[str, str]) -> N
         key="intervals",
     )
     if answer.total > len(shown):
-        st.html(markup.quiet(f"{len(shown):,} of {answer.total:,} jobs; more of them in the CSV."))
+        st.html(markup.quiet(f"{len(shown):,} of {answer.total:,} jobs; all of them in the CSV."))
     st.html(markup.csv_link("checkpoint-intervals", **chosen))
     frame.lacks("how long uploads take")

@@ -140,7 +140,11 @@ def _list(found: Failures, asked: Mapping[str, str]) -> None:
         st.html(markup.section(words.many(found.total, "failure")))
         frame.lacks("their list, with the evidence of each,")
         return
-    more = "" if found.total <= len(found.failures) else f"; the latest {len(found.failures):,} of them"
+    more = (
+        ""
+        if found.total <= len(found.failures)
+        else f"; the latest {len(found.failures):,} of them, all in the CSV"
+    )
     note = f"latest first{more}; choose one to see its evidence"
     st.html(markup.section(words.many(found.total, "failure"), note))
     columns, order = fields.failures(frame.zone(), asked), asked.get("sort", "")
