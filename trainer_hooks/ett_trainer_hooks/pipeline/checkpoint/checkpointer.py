@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
-import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.planner import SavePlanner
@@ -26,9 +25,11 @@ from ett_trainer_hooks.pipeline.agreement import all_agree
 from ett_trainer_hooks.pipeline.checkpoint.arena import Arena
 from ett_trainer_hooks.pipeline.checkpoint.deferral import Deferral
 from ett_trainer_hooks.pipeline.checkpoint.fates import Fates, Listener
-from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore, newest_of_both
+from ett_trainer_hooks.pipeline.checkpoint.homes import Home, NodesHome, Ranks, SharedHome
+from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.resumable import Resumable, key_of, packed, unpack
-from ett_trainer_hooks.pipeline.checkpoint.scribe import Scribe, ScribedWriter
+from ett_trainer_hooks.pipeline.checkpoint.scribe import Scribe
 from ett_trainer_hooks.pipeline.checkpoint.snapshot import (
     FailedPlanner,
     LivePlanner,
@@ -36,7 +37,7 @@ from ett_trainer_hooks.pipeline.checkpoint.snapshot import (
     snapshot,
 )
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
-from ett_trainer_hooks.pipeline.checkpoint.writer import StoreWriter
+from ett_trainer_hooks.pipeline.checkpoint.writer import StoreWriter, write_files
 from ett_trainer_hooks.recording.spans import SaveSpan
 
 Mode = Literal["sync", "async_thread", "async_process"]
@@ -49,9 +50,10 @@ class Checkpointer:
     """Saves into a store and resumes from it.
 
     Args:
-        store: the same on every rank.
+        store: the same on every rank: one that they share, or the disk of the node before a remote store.
         recorder: what is told to.
-        remote: a second place, to which rank 0 brings what is committed; only there it counts as durable.
+        remote: behind a store that they share, a second place, to which rank 0 brings what is committed; only
+            there it counts as durable.
         mode: `sync` writes while the trainer waits; `async_thread` and `async_process` copy meanwhile.
         threads: threads that write a rank's files.
         patience_s: longest wait for the save before.
@@ -60,7 +62,7 @@ class Checkpointer:
 
     def __init__(  # noqa: PLR0913 - settings
         self,
-        store: CheckpointStore,
+        store: CheckpointStore | NodeDisk,
         recorder: Recorder,
         *,
         remote: RemoteStore | None = None,
@@ -71,19 +73,17 @@ class Checkpointer:
     ) -> None:
         self.store = store
         self._recorder = recorder
-        self._remote = remote
         self._told_mode = "sync" if mode == "sync" else "async"
         self._threads = threads
         self._patience_s = patience_s
-        self._joined = dist.is_available() and dist.is_initialized()
-        self._rank = dist.get_rank() if self._joined else 0
-        self._group = dist.new_group(backend="gloo") if self._joined else None
+        self._ranks = Ranks()
+        self._home = _home_of(store, remote, self._ranks)
         self._arena = Arena(shared=mode == "async_process") if mode != "sync" else None
         self._scribe = Scribe() if mode == "async_process" else None
         self._deferral = Deferral(recorder)
-        self._fates = Fates(recorder, store, remote, leads=self._rank == 0, told=told)
+        self._fates = Fates(recorder, store, remote, leads=self._ranks.rank == 0, told=told)
         self._flight: threading.Thread | None = None
-        if not self._joined:  # torch says at every save that one process saves alone
+        if not self._ranks.joined:  # torch says at every save that one process saves alone
             warnings.filterwarnings("ignore", message="torch.distributed is (disabled|unavailable)")
 
     def no_wait(self, model: torch.nn.Module, *optimizers: torch.optim.Optimizer) -> None:
@@ -123,23 +123,16 @@ class Checkpointer:
             self._fates.failed(span, late)
 
     def find(self) -> Found:
-        """The newest intact checkpoint, looked for by rank 0; tells which were passed over, and why.
+        """The newest intact checkpoint; tells which were passed over, and why.
 
         One that is damaged for good is set aside, where the store can be written to.
 
         Raises:
             OSError: the store cannot be read.
-            RemoteError: the remote store cannot be asked, and the other one has nothing.
+            RemoteError: the remote store cannot be asked, or read, and there is nothing else.
         """
-        answer: list[Any] = [None]
-        if self._rank == 0:
-            answer = [_or_error(self._newest)]
-        if self._joined:
-            dist.broadcast_object_list(answer, src=0, group=self._group)
-        found: Found | Exception = answer[0]
-        if isinstance(found, Exception):
-            raise found
-        if self._rank == 0:
+        found = self._home.find()
+        if self._ranks.rank == 0:
             self._fates.found(found)
         return found
 
@@ -151,16 +144,17 @@ class Checkpointer:
         """
         if found.manifest is None or found.directory is None:
             return 0
-        held = dcp.FileSystemReader(found.directory).read_metadata().state_dict_metadata
-        key, same = key_of(self._rank), found.manifest.world_size == self._world_size
+        reader = self._home.reader(found)
+        held = reader.read_metadata().state_dict_metadata
+        key, same = key_of(self._ranks.rank), found.manifest.world_size == self._ranks.count
         mine = {key: b""} if own and same and key in held else {}
         wanted = {**state, **mine}
-        dcp.load(wanted, checkpoint_id=found.directory, process_group=self._group)
+        dcp.load(wanted, storage_reader=reader, process_group=self._ranks.group)
         state.update({name: value for name, value in wanted.items() if name not in mine})
         missing = unpack(wanted[key], own) if own and mine else sorted(own or ())
         why = f"the checkpoint of step {found.manifest.step} does not hold it"
         if not same:
-            why = f"{found.manifest.world_size} ranks saved it, {self._world_size} resume"
+            why = f"{found.manifest.world_size} ranks saved it, {self._ranks.count} resume"
         for name in missing:
             self._recorder.decision(f"{name} of this rank begins anew", why)
         return found.manifest.step
@@ -187,22 +181,13 @@ class Checkpointer:
             self._scribe.close()
         return self._fates.wait(patience_s)
 
-    def _newest(self) -> Found:
-        if self._remote is None:
-            return self.store.newest_intact()
-        return newest_of_both(self.store, self._remote)
-
-    @property
-    def _world_size(self) -> int:
-        return dist.get_world_size() if self._joined else 1
-
     def _wait_for_previous(self) -> bool:
         """Whether no rank has a save in flight any longer."""
         if self._flight is None:
             return True
         self._flight.join(self._patience_s)
         over = not self._flight.is_alive()
-        return all_agree(b"over" if over else None) if self._joined else over
+        return all_agree(b"over" if over else None) if self._ranks.joined else over
 
     def _begin(
         self,
@@ -227,9 +212,8 @@ class Checkpointer:
         return flight.start
 
     def _writer(self, step: int, metrics: Mapping[str, float]) -> StoreWriter:
-        if self._scribe is None:
-            return StoreWriter(self.store, step, metrics=metrics, threads=self._threads)
-        return ScribedWriter(self._scribe, self.store, step, metrics=metrics, threads=self._threads)
+        write = write_files if self._scribe is None else self._scribe.write
+        return self._home.writer(step, metrics=metrics, threads=self._threads, write=write)
 
     def _planner(self, state: dict[str, Any], own: Mapping[str, Resumable]) -> SavePlanner:
         """Of the live state, or of its copy; the other ranks hear of one that cannot be had."""
@@ -238,18 +222,20 @@ class Checkpointer:
                 key: value.state_dict() if _is_resumable(value) else value for key, value in state.items()
             }
             if own:
-                whole[key_of(self._rank)] = packed(own)
+                whole[key_of(self._ranks.rank)] = packed(own)
             if self._arena is None:
                 return LivePlanner(whole)
             may_wait = self._deferral.may_wait()
-            return SnapshotPlanner(snapshot(whole, self._arena, leads=self._rank == 0, may_wait=may_wait))
+            return SnapshotPlanner(
+                snapshot(whole, self._arena, leads=self._ranks.rank == 0, may_wait=may_wait)
+            )
         except Exception as error:  # noqa: BLE001 - objects of all kinds raise errors of all kinds
             return FailedPlanner(error)
 
     def _error_of_writing(self, writer: StoreWriter, planner: SavePlanner) -> BaseException | None:
         """Write, and commit, together with the other ranks; returns why it did not come to that."""
         try:
-            dcp.save({}, storage_writer=writer, planner=planner, process_group=self._group)
+            dcp.save({}, storage_writer=writer, planner=planner, process_group=self._ranks.group)
         except (Exception, CheckpointException) as error:  # noqa: BLE001 - whatever it is, training goes on
             return error
         return None
@@ -280,8 +266,9 @@ def _is_resumable(value: object) -> bool:
     return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
 
 
-def _or_error(work: Callable[[], Found]) -> Found | Exception:
-    try:
-        return work()
-    except (OSError, RemoteError) as error:
-        return error
+def _home_of(store: CheckpointStore | NodeDisk, remote: RemoteStore | None, ranks: Ranks) -> Home:
+    if isinstance(store, CheckpointStore):
+        return SharedHome(store, remote, ranks)
+    if remote is not None:
+        raise ValueError("the disk of a node has its remote store: give it no second one")
+    return NodesHome(store, ranks)

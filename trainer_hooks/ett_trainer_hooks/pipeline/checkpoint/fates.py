@@ -11,9 +11,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from ett_trainer_hooks import Recorder
-from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
-from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
-from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
+from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, Manifest
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
 from ett_trainer_hooks.pipeline.checkpoint.uploads import Upload, Uploads
 from ett_trainer_hooks.recording.spans import SaveSpan, describe
@@ -33,13 +32,34 @@ class Listener(Protocol):
         ...
 
 
+class Kept(Protocol):
+    """The store that is tidied up after saves: by the rank that leads where it is shared, else by each."""
+
+    @property
+    def shared(self) -> bool:
+        """All ranks have the same one."""
+        ...
+
+    def manifest_of(self, step: int) -> Manifest:
+        """Of the checkpoint of a step."""
+        ...
+
+    def retire(self) -> list[int]:
+        """Remove what is no longer wanted."""
+        ...
+
+    def clear_up(self) -> None:
+        """Remove what a save that failed has left."""
+        ...
+
+
 class Fates:
     """Tells what becomes of the saves of this rank; `leads`: for all ranks."""
 
     def __init__(
         self,
         recorder: Recorder,
-        store: CheckpointStore,
+        store: Kept,
         remote: RemoteStore | None,
         *,
         leads: bool,
@@ -49,7 +69,9 @@ class Fates:
         self._store = store
         self._leads = leads
         self._told = told
-        self._uploads = Uploads(store, remote, self._uploaded) if remote and leads else None
+        self._uploads = None
+        if isinstance(store, CheckpointStore) and remote and leads:
+            self._uploads = Uploads(store, remote, self._uploaded)
         self._on_their_way: dict[str, tuple[SaveSpan, float]] = {}
 
     def began(self, span: SaveSpan) -> None:
@@ -62,7 +84,7 @@ class Fates:
             self.failed(span, describe(error))
         else:
             self._committed(span, began_s)
-        if self._leads:
+        if self._leads or not self._store.shared:
             self._tidy_up(failed=error is not None)
         self._recorder.last_words = None
 
@@ -73,14 +95,11 @@ class Fates:
             self._told.failed(span.saved_step)
 
     def found(self, found: Found) -> None:
-        """What a start takes, and what it does not take, with the reason; the damaged is set aside."""
+        """What a start takes, and what it does not take, with the reason."""
         taken = "training starts anew" if found.manifest is None else f"step {found.manifest.step} is taken"
         for passed in found.passed_over:
             what = f"the checkpoint of step {passed.step} is passed over"
             self._recorder.decision(what, f"{passed.why}; {taken}")
-            if passed.lasting and not self._is_replaced(passed.step, found):
-                with suppress(OSError, KeyError):
-                    self._store.set_aside(passed.step)
         if found.fault:
             self._recorder.decision(
                 "the remote store is not asked for a newer checkpoint", f"{found.fault}; {taken}"
@@ -90,14 +109,11 @@ class Fates:
         """Until nothing is on its way to the remote store; False where that takes longer."""
         return self._uploads is None or self._uploads.wait(patience_s)
 
-    def _is_replaced(self, step: int, found: Found) -> bool:
-        return found.manifest is not None and found.manifest.step == step
-
     def _committed(self, span: SaveSpan, began_s: float) -> None:
         manifest = None
         if self._leads:
             with suppress(OSError, DamagedError):
-                manifest = manifests.read(self._store.path_of(span.saved_step))
+                manifest = self._store.manifest_of(span.saved_step)
         span.bytes = manifest.size if manifest else None
         if span.mode == "async":
             self._recorder.save_ended(span)
@@ -134,5 +150,5 @@ class Fates:
                 self._store.clear_up()
             else:
                 self._store.retire()
-        except OSError as error:
+        except (OSError, RemoteError) as error:
             self._recorder.decision("checkpoints that are no longer wanted stay", describe(error))

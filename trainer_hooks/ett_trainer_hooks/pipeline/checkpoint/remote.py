@@ -11,21 +11,26 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from secrets import token_hex
 
 import msgspec
 
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
 from ett_trainer_hooks.pipeline.checkpoint.asking import Asked, RemoteError
-from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, Manifest
+from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
 from ett_trainer_hooks.pipeline.checkpoint.store import LATEST, CheckpointStore, Found, PassedOver
 
-__all__ = ["RemoteError", "RemoteStore", "newest_of_both"]
+__all__ = ["RemoteError", "RemoteStore", "name_of", "newest_of_both"]
 
 WORKERS = 4
 """Files on their way at once."""
+TRIES = 2
+"""How often a file is fetched that does not arrive as it was committed."""
+ASIDE = "manifest.damaged.json"
+"""What the manifest of a checkpoint that was set aside is called."""
 _NAME = re.compile(r"step_(\d+)-[0-9a-f]{16}")
 
 
@@ -62,11 +67,27 @@ class RemoteStore:
         Raises:
             RemoteError: it does not.
         """
+        self.put(directory, name_of(manifest), manifest.files)
+        self.publish(manifest)
+
+    def put(self, directory: Path, name: str, files: Mapping[str, FileMark]) -> None:
+        """Bring files of a checkpoint of that name there, which does not exist yet.
+
+        Raises:
+            RemoteError: they are not there.
+        """
+        sizes = {file: mark.size for file, mark in files.items()}
+        self._at.put(directory, sizes, f"{self._root}/{name}", workers=self._workers)
+
+    def publish(self, manifest: Manifest) -> None:
+        """Make a checkpoint exist whose files are all there.
+
+        Raises:
+            RemoteError: it does not.
+        """
         place = self._place(manifest)
-        sizes = {name: mark.size for name, mark in manifest.files.items()}
-        self._at.put(directory, sizes, place, workers=self._workers)
         self._ask(self._fs.pipe_file, f"{place}/{manifests.NAME}", manifests.encoded(manifest))
-        self._ask(self._fs.pipe_file, f"{self._root}/{LATEST}", f"{place.rpartition('/')[2]}\n".encode())
+        self._ask(self._fs.pipe_file, f"{self._root}/{LATEST}", f"{name_of(manifest)}\n".encode())
 
     def committed(self) -> list[Manifest]:
         """Checkpoints that are there whole, newest first; their files are not looked at.
@@ -91,6 +112,36 @@ class RemoteStore:
         self._at.each(manifest.files, fetch, self._workers)
         manifests.check(directory, manifest.files)
 
+    def get(self, manifest: Manifest, name: str, file: Path) -> None:
+        """Bring one file of a checkpoint to a path of this machine; it has its name once it was checked.
+
+        Raises:
+            DamagedError: it is not what was committed.
+            RemoteError: the store cannot be asked, or has it no longer.
+        """
+        fresh = file.with_name(f"{file.name}.{token_hex(4)}")
+        try:
+            for _ in range(TRIES):  # what was changed on its way is right the next time
+                self._ask(self._fs.get_file, f"{self._place(manifest)}/{name}", str(fresh))
+                if manifests.mark(fresh) == manifest.files[name]:
+                    fresh.replace(file)
+                    return
+        except FileNotFoundError:
+            raise DamagedError(f"{name} is missing") from None
+        finally:
+            fresh.unlink(missing_ok=True)
+        raise DamagedError(f"{name} was changed")
+
+    def set_aside(self, manifest: Manifest) -> None:
+        """Let a damaged checkpoint exist no longer; its files stay until all that are kept are newer.
+
+        Raises:
+            RemoteError: the store cannot be asked.
+        """
+        place = self._place(manifest)
+        self._ask(self._fs.pipe_file, f"{place}/{ASIDE}", manifests.encoded(manifest))
+        self._ask(self._fs.rm_file, f"{place}/{manifests.NAME}")
+
     def retire(self) -> list[int]:
         """Remove what the retention no longer wants, and older uploads that never ended; returns its steps.
 
@@ -109,7 +160,7 @@ class RemoteStore:
         return [manifest.step for manifest in leaving]
 
     def _place(self, manifest: Manifest) -> str:
-        return f"{self._root}/step_{manifest.step}-{manifest.commit}"
+        return f"{self._root}/{name_of(manifest)}"
 
     def _places(self) -> list[str]:
         return sorted(path for path in self._at.paths() if _NAME.fullmatch(path.rpartition("/")[2]))
@@ -119,6 +170,11 @@ class RemoteStore:
             return manifests.decoded(self._ask(self._fs.cat_file, f"{place}/{manifests.NAME}"))
         except (FileNotFoundError, DamagedError):
             return None
+
+
+def name_of(manifest: Manifest) -> str:
+    """The name of a checkpoint at a URL."""
+    return f"step_{manifest.step}-{manifest.commit}"
 
 
 def newest_of_both(store: CheckpointStore, remote: RemoteStore) -> Found:

@@ -14,13 +14,11 @@ import subprocess
 import sys
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any
 
 from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
 
 from ett_trainer_hooks.pipeline.checkpoint.snapshot import Snapshot, SnapshotPlanner
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
-from ett_trainer_hooks.pipeline.checkpoint.writer import Place, StoreWriter, Written, write_files
+from ett_trainer_hooks.pipeline.checkpoint.writer import Place, Written, write_files
 from ett_trainer_hooks.recording.spans import describe
 
 GRACE_S = 5.0
@@ -47,8 +45,8 @@ class Scribe:
         """Of the process; None where there is none."""
         return self._process.pid if self._process else None
 
-    def write(self, place: Place, plan: SavePlan, taken: Snapshot, threads: int) -> Written:
-        """As `write_files`, there.
+    def write(self, place: Place, plan: SavePlan, planner: SavePlanner, threads: int) -> Written:
+        """As `write_files`, there, with the planner of a snapshot.
 
         Raises:
             ScribeError: it has not written, and why.
@@ -56,7 +54,7 @@ class Scribe:
         if self._process is None:
             self._start()
         try:
-            self._orders.send((place, plan, taken, threads))
+            self._orders.send((place, plan, planner.taken, threads))
             answer = self._orders.recv()
         except (EOFError, OSError):
             raise ScribeError(f"the process that writes ended with {self.close(GRACE_S)}") from None
@@ -103,15 +101,3 @@ def _written_or_why_not(place: Place, plan: SavePlan, taken: Snapshot, threads: 
         return write_files(place, plan, SnapshotPlanner(taken), threads)
     except Exception as error:  # noqa: BLE001 - raised where the order was given
         return describe(error)
-
-
-class ScribedWriter(StoreWriter):
-    """Has the files of a rank written by its scribe."""
-
-    def __init__(self, scribe: Scribe, store: CheckpointStore, step: int, **arguments: Any) -> None:  # noqa: ANN401 - as StoreWriter's
-        super().__init__(store, step, **arguments)
-        self._scribe = scribe
-
-    def write(self, place: Place, plan: SavePlan, planner: SavePlanner) -> Written:
-        """As `StoreWriter`."""
-        return self._scribe.write(place, plan, planner.taken, self.thread_count)

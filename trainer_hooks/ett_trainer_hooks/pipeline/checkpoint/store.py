@@ -65,6 +65,8 @@ class CheckpointStore:
         now: Unix seconds.
     """
 
+    shared = True
+
     def __init__(
         self,
         root: Path,
@@ -203,6 +205,15 @@ class CheckpointStore:
         directory.replace(aside)
         aside.touch()
         return aside
+
+    def manifest_of(self, step: int) -> Manifest:
+        """Of the checkpoint of a step.
+
+        Raises:
+            DamagedError: there is none that can be used.
+            OSError: the store cannot be read now.
+        """
+        return manifests.read(self.path_of(step))
 
     def path_of(self, step: int) -> Path:
         """Where the checkpoint of a step lies once it is committed."""

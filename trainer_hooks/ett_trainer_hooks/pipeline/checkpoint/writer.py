@@ -9,10 +9,10 @@ Nothing is sent but what torch sends anyway. When a save returns on any rank, th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch.distributed.checkpoint import FileSystemWriter
 from torch.distributed.checkpoint.metadata import Metadata
@@ -21,8 +21,8 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
-from ett_trainer_hooks.pipeline.checkpoint.manifest import FileMark
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
+from ett_trainer_hooks.pipeline.checkpoint.manifest import FileMark, Manifest
+from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
 
 METADATA = ".metadata"
 
@@ -41,6 +41,9 @@ class Written:
 
     results: list[WriteResult]
     files: dict[str, FileMark]
+
+
+Write = Callable[[Place, SavePlan, SavePlanner, int], Written]
 
 
 def write_files(place: Place, plan: SavePlan, planner: SavePlanner, threads: int) -> Written:
@@ -73,22 +76,46 @@ def _written(place: Place, plan: SavePlan, planner: SavePlanner, threads: int) -
     return Written(results, manifests.marks(place.directory, names, sync=True))
 
 
+class Target(Protocol):
+    """What begins directories and makes checkpoints of them: a `CheckpointStore`, or a `NodeDisk`."""
+
+    root: Path
+
+    def begin(self, step: int) -> Path:
+        """A new directory."""
+        ...
+
+    def commit(
+        self,
+        directory: Path,
+        step: int,
+        *,
+        world_size: int = 1,
+        metrics: Mapping[str, float] | None = None,
+        files: Mapping[str, FileMark],
+    ) -> Manifest:
+        """Make the checkpoint exist."""
+        ...
+
+
 class StoreWriter(FileSystemWriter):  # type: ignore[misc] # torch is not seen by mypy
     """Writes one step into a store; one object a save, the same arguments on every rank.
 
-    `threads` write the files of a rank, of which there are as many.
+    `threads` write the files of a rank, of which there are as many; `write` does it, here or elsewhere.
     """
 
     def __init__(
         self,
-        store: CheckpointStore,
+        store: Target,
         step: int,
         *,
         metrics: Mapping[str, float] | None = None,
         threads: int = 1,
+        write: Write = write_files,
     ) -> None:
         super().__init__(store.root, thread_count=threads)
         self._store = store
+        self._write = write
         self._step = step
         self._metrics = dict(metrics or {})
         self._ranks = 1
@@ -114,11 +141,35 @@ class StoreWriter(FileSystemWriter):  # type: ignore[misc] # torch is not seen b
 
     def write(self, place: Place, plan: SavePlan, planner: SavePlanner) -> Written:
         """Write what this rank has to write."""
-        return write_files(place, plan, planner, self.thread_count)
+        return self._write(place, plan, planner, self.thread_count)
 
     def finish(self, metadata: Metadata, results: list[Any]) -> None:
         """As torch's, then the checkpoint is committed."""
         super().finish(metadata, [written.results for written in results])
         files = {name: mark for written in results for name, mark in written.files.items()}
         files[METADATA] = manifests.mark(self.path / METADATA, sync=True)
+        self.commit(files)
+
+    def commit(self, files: Mapping[str, FileMark]) -> None:
+        """Make the checkpoint exist, of these files."""
         self._store.commit(self.path, self._step, world_size=self._ranks, metrics=self._metrics, files=files)
+
+
+class NodeWriter(StoreWriter):
+    """Writes one step onto the disk of each node; every rank brings its files on from there."""
+
+    def __init__(self, disk: NodeDisk, step: int, **arguments: Any) -> None:  # noqa: ANN401 - as StoreWriter's
+        super().__init__(disk, step, **arguments)
+        self._disk = disk
+
+    def write(self, place: Place, plan: SavePlan, planner: SavePlanner) -> Written:
+        """As `StoreWriter`."""
+        directory = self._disk.here(place.directory.name)
+        written = super().write(replace(place, directory=directory), plan, planner)
+        self._disk.bring(directory, written.files)
+        return written
+
+    def commit(self, files: Mapping[str, FileMark]) -> None:
+        """As `StoreWriter`."""
+        self._disk.bring(self.path, {METADATA: files[METADATA]})
+        super().commit(files)
