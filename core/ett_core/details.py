@@ -19,6 +19,8 @@ from msgspec.structs import asdict
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.checkpoint_log import CheckpointLog, CheckpointLogState
 from ett_core.clocks import Clocks, canonical, corrected
+from ett_core.compile_log import CompileLog, CompileLogState
+from ett_core.decision_log import DecisionLog, DecisionLogState
 from ett_core.events import (
     AnyEvent,
     AttemptStart,
@@ -29,6 +31,7 @@ from ett_core.events import (
     Clock,
     Compile,
     Counters,
+    Decision,
     Event,
     Evidence,
     Failure,
@@ -53,7 +56,7 @@ REPORTS_KEPT = 65_536
 LARGEST_VALUE = 1e15
 """No single value adds more than this, so that no line can spoil a sum with infinity."""
 
-MAGIC = b"ettmore\x05"
+MAGIC = b"ettmore\x06"
 
 Moment: TypeAlias = tuple[int, float, str, int]
 
@@ -113,6 +116,8 @@ class DetailsState(NamedTuple):
     evidence: dict[int, list[EvidenceLine]]
     starts: dict[int, tuple[Moment, Start]]
     throughput: ThroughputState
+    compilations: CompileLogState
+    decisions: DecisionLogState
 
 
 class JobDetails:
@@ -133,7 +138,9 @@ class JobDetails:
         "_versions",
         "async_saves",
         "checkpoints",
+        "compilations",
         "compile_s",
+        "decisions",
         "evidence",
         "is_stale",
         "nodes",
@@ -163,6 +170,8 @@ class JobDetails:
         self.samples = 0.0
         """Samples consumed by all ranks, each counting its own."""
         self.throughput = ThroughputFold()
+        self.compilations = CompileLog(archive)
+        self.decisions = DecisionLog(archive)
         self.rank_paces = RankPaces(archive=archive)
         self.async_saves = AsyncSaves(archive)
         self._steps: dict[int, int] = {}
@@ -183,6 +192,8 @@ class JobDetails:
             except Exception as error:  # noqa: BLE001, PERF203 - one event must not take away all others
                 self.refusals.note(event, error)
         self.checkpoints.settle()
+        self.compilations.settle()
+        self.decisions.settle()
 
     @classmethod
     def of_events(cls, events: Iterable[AnyEvent], archive: Archive = IN_MEMORY) -> JobDetails:
@@ -217,6 +228,8 @@ class JobDetails:
             self.evidence.everything(),
             dict(self._starts),
             self.throughput.state(),
+            self.compilations.state(),
+            self.decisions.state(),
         )
 
     @classmethod
@@ -233,6 +246,8 @@ class JobDetails:
         details._versions, details._node_moments = dict(state.versions), dict(state.node_moments)
         details.samples = state.samples
         details.throughput = ThroughputFold(state.throughput)
+        details.compilations = CompileLog.of_state(state.compilations, archive)
+        details.decisions = DecisionLog.of_state(state.decisions, archive)
         details.rank_paces = RankPaces.of_state(state.rank_paces, archive=archive)
         details.async_saves = AsyncSaves.of_state(state.async_saves, archive)
         details._steps, details._longest_step_s = dict(state.steps), state.longest_step_s
@@ -438,6 +453,10 @@ class JobDetails:
         if event.native_compile_s:
             _add_to(self.compile_s, "native", event.native_compile_s)
         self._remote_compiles += event.remote_requests or 0
+        self.compilations.add(event)
+
+    def _take_decision(self, event: Decision) -> None:
+        self.decisions.add(event)
 
     def _take_evidence(self, event: Evidence | Failure) -> None:
         self.evidence.add(event)
@@ -452,6 +471,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Any, Any], None]] = {
     Cache: JobDetails._take_cache,  # noqa: SLF001
     Counters: JobDetails._take_counters,  # noqa: SLF001
     Compile: JobDetails._take_compile,  # noqa: SLF001
+    Decision: JobDetails._take_decision,  # noqa: SLF001
     Clock: JobDetails._take_clock,  # noqa: SLF001
     Evidence: JobDetails._take_evidence,  # noqa: SLF001
     Failure: JobDetails._take_evidence,  # noqa: SLF001

@@ -13,6 +13,8 @@ import msgspec
 
 from ett_core.accounting import AttemptAccount, FailureAccount
 from ett_core.checkpoint_log import CheckpointDetail
+from ett_core.compile_log import CompileLine
+from ett_core.decision_log import DecisionLine
 from ett_core.details import StepTimes
 from ett_core.failures import Diagnosis
 from ett_core.fleet.families import Family
@@ -194,6 +196,31 @@ class Job(JobRow, frozen=True, kw_only=True):
     areas: Mapping[str, float]
     resume_evidence: str | None
     not_saved: bool
+
+
+class Compilations(Answer, frozen=True, kw_only=True):
+    """What a job compiled: rows of the lowest rank of its latest attempts, in order; counts are of all ranks.
+
+    `again`: compilations for which torch gave a reason why the graphs there were did not fit. `torch`: the
+    version of torch, empty where the job did not tell it.
+    """
+
+    job_id: str
+    torch: str
+    count: int
+    again: int
+    compilations: Sequence[CompileLine]
+    total: int
+    next_offset: int | None
+
+
+class Decisions(Answer, frozen=True, kw_only=True):
+    """What the pipeline of a job decided, the latest first."""
+
+    job_id: str
+    decisions: Sequence[DecisionLine]
+    total: int
+    next_offset: int | None
 
 
 class Timeline(Answer, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ett_core import compile_log
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import seconds
 from ett_core.components import RECOMPILE, area_seconds
@@ -25,6 +26,8 @@ from ett_exporter.answer_types import (
     CacheRow,
     CachesOfJob,
     Checkpoints,
+    Compilations,
+    Decisions,
     EvidenceRow,
     FailureRow,
     Job,
@@ -40,6 +43,8 @@ from ett_exporter.answer_types import (
 from ett_exporter.history import rows_of_view
 from ett_exporter.live import JobPage, JobView
 from ett_exporter.outlines import coarsened
+from ett_exporter.pages import page_of
+from ett_exporter.queries import RowsQuery
 
 Fields: TypeAlias = dict[str, Any]
 
@@ -146,6 +151,34 @@ def checkpoints_answer(page: JobPage) -> Checkpoints:
         last_durable_step=durable.step if durable else None,
         checkpoints=page.checkpoints,
         async_saves=as_object(page.async_saves),
+    )
+
+
+def compilations_answer(page: JobPage, query: RowsQuery) -> Compilations:
+    """What a job compiled."""
+    known = page.compilations or compile_log.Compilations(0, 0, [])
+    shown, total, following = page_of(known.lines, query)
+    return Compilations(
+        as_of=page.view.account.as_of,
+        job_id=page.view.account.job_id,
+        torch=page.view.details.versions.get("torch", ""),
+        count=known.count,
+        again=known.again,
+        compilations=shown,
+        total=total,
+        next_offset=following,
+    )
+
+
+def decisions_answer(page: JobPage, query: RowsQuery) -> Decisions:
+    """What the pipeline of a job decided."""
+    shown, total, following = page_of(page.decisions[::-1], query)
+    return Decisions(
+        as_of=page.view.account.as_of,
+        job_id=page.view.account.job_id,
+        decisions=shown,
+        total=total,
+        next_offset=following,
     )
 
 

@@ -94,6 +94,20 @@ ENDPOINTS: Sequence[Endpoint] = (
         "checkpoints", "/api/v1/jobs/{job_id}/checkpoints", "the checkpoints of a job", answers.Checkpoints
     ),
     _read("job_caches", "/api/v1/jobs/{job_id}/caches", "the compile caches of a job", answers.JobCaches),
+    _read(
+        "compilations",
+        "/api/v1/jobs/{job_id}/compilations",
+        "what a job compiled, and why again",
+        answers.Compilations,
+        queries.RowsQuery,
+    ),
+    _read(
+        "decisions",
+        "/api/v1/jobs/{job_id}/decisions",
+        "what the pipeline of a job decided, and why",
+        answers.Decisions,
+        queries.RowsQuery,
+    ),
     _read("job", "/api/v1/jobs/{job_id}", "one job in full", answers.Job, queries.SpanQuery),
     _read(
         "failure",

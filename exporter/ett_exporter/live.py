@@ -21,7 +21,9 @@ from msgspec.structs import replace
 from ett_core.accounting import FailureAccount, JobAccount, JobFold, Stretch
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.checkpoint_log import NONE, CheckpointDetail, Durable
+from ett_core.compile_log import Compilations
 from ett_core.components import RECOVER_QUEUE
+from ett_core.decision_log import DecisionLine
 from ett_core.details import CacheTotals, JobDetails, Start, StepTimes
 from ett_core.events import AnyEvent
 from ett_core.evidence_log import EvidenceLine
@@ -133,6 +135,9 @@ class JobPage(msgspec.Struct, frozen=True):
     paces: Mapping[int, Pace] = {}
     """The latest step times of the ranks of the latest attempt."""
     throughput: Throughput | None = None
+    compilations: Compilations | None = None
+    decisions: Sequence[DecisionLine] = ()
+    """The latest, in order."""
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -400,6 +405,8 @@ class LiveJob:
                 heard_at=self._details.heard_at(latest),
                 paces=self._details.rank_paces.latest_paces(latest),
                 throughput=self._details.throughput.read(),
+                compilations=self._details.compilations.read(),
+                decisions=self._details.decisions.latest,
             )
 
     def spans(self, now: float, edges: Sequence[float]) -> Sequence[Mapping[str, float]]:

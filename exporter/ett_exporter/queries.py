@@ -104,6 +104,13 @@ class Page(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     offset: Offset = 0
 
 
+class RowsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which rows."""
+
+    limit: Limit | None = None
+    offset: Offset = 0
+
+
 class JobsQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which jobs, in which order: by their beginning in the exporter, or `sort` (`-` turns it round).
 

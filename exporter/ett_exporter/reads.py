@@ -16,6 +16,8 @@ from ett_exporter.answer_types import (
     Caches,
     Changes,
     Checkpoints,
+    Compilations,
+    Decisions,
     Fleet,
     FleetPart,
     Health,
@@ -30,6 +32,8 @@ from ett_exporter.answers import (
     attempts_answer,
     caches_of_job,
     checkpoints_answer,
+    compilations_answer,
+    decisions_answer,
     job_caches_answer,
     job_failures_answer,
     job_row,
@@ -52,6 +56,7 @@ from ett_exporter.queries import (
     Nothing,
     Page,
     QueryError,
+    RowsQuery,
     SpanQuery,
     TimelineQuery,
 )
@@ -122,6 +127,14 @@ class Reads:
     def job_caches(self, job_id: str, _query: Nothing) -> JobCaches:
         """The compile caches of a job."""
         return job_caches_answer(self._page(job_id).view)
+
+    def compilations(self, job_id: str, query: RowsQuery) -> Compilations:
+        """What a job compiled, and why again."""
+        return compilations_answer(self._page(job_id), query)
+
+    def decisions(self, job_id: str, query: RowsQuery) -> Decisions:
+        """What the pipeline of a job decided."""
+        return decisions_answer(self._page(job_id), query)
 
     def caches(self, query: Page) -> Caches:
         """The compile caches of many jobs, the latest to start first."""

@@ -32,6 +32,8 @@ def everything(fold):
         fold.checkpoints.latest,
         fold.nodes,
         [fold.evidence.lines(a) for a in attempts],
+        fold.compilations.read(),
+        fold.decisions.latest,
     )
 
 

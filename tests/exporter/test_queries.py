@@ -10,6 +10,7 @@ from collections import Counter
 import httpx
 import pytest
 
+from ett_core import events as ev
 from ett_core.events import PhaseBegin, PhaseEnd
 from ett_exporter.answer_types import Quantiles
 from ett_exporter.api import make_app
@@ -146,6 +147,37 @@ def test_the_ranks_of_the_latest_attempt(api):
         (1, "n1", BEGIN + 110),
     ]
     assert [r["last_event_at"] for r in ranks["ranks"]] == [BEGIN + 141, BEGIN + 140]
+
+
+def test_what_was_compiled_and_decided_comes_in_pages(api):
+    """Compilations in their order, with the version of torch that advice needs; decisions latest first."""
+    head = {"job_id": "team/a", "writer": "told", "attempt": 1, "rank": 0, "time": BEGIN + 141}
+    reason = "0/0: tensor 'x' size mismatch at index 0. expected 64, actual 65"
+    inputs = (ev.CompileInput("L['x']", (65,), "float32"),)
+    told = [
+        ev.AttemptStart(**head, seq=0, versions={"torch": "2.13.0"}),
+        ev.Compile(**head, seq=1, graph="0/0", code="f (a.py:1)", inputs=()),
+        ev.Compile(**head, seq=2, graph="0/1", code="f (a.py:1)", recompile_reason=reason, inputs=inputs),
+        *(ev.Decision(**head, seq=3 + n, what="interval", why=f"reason {n}") for n in range(3)),
+    ]
+    api.service.ingest(b"".join(ev.encode(event) + b"\n" for event in told))
+    known = api.get("/api/v1/jobs/team/a/compilations")
+    assert known["torch"] == "2.13.0"
+    assert known["again"] >= 1
+    mine = [line for line in known["compilations"] if line["writer"] == "told"]
+    assert [line["recompile_reason"] for line in mine] == [None, reason]
+    assert mine[1]["inputs"] == [{"source": "L['x']", "size": [65], "traits": "float32"}]
+    rest = api.get("/api/v1/jobs/team/a/compilations", limit=1, offset=1)
+    assert rest["compilations"] == known["compilations"][1:2]
+    first = api.get("/api/v1/jobs/team/a/decisions", limit=2)
+    assert (first["total"], first["next_offset"]) == (3, 2)
+    last = api.get("/api/v1/jobs/team/a/decisions", limit=2, offset=2)
+    assert [line["why"] for line in first["decisions"] + last["decisions"]] == [
+        "reason 2",
+        "reason 1",
+        "reason 0",
+    ]
+    assert api.ask("/api/v1/jobs/team/a/decisions", state="running").status_code == 400
 
 
 def test_a_coarser_timeline_keeps_its_seconds(api):
