@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ett_core.failures.classes import UNKNOWN
+from ett_core.failures.general import Meaning, meaning
 from ett_core.failures.needles import LINE_LIMIT
 from ett_core.failures.survived import IGNORED
 
@@ -38,10 +38,16 @@ _END = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _SURVIVED = re.compile(
-    r"\bretry(?:ing)?\b|\bcontinuing\b|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b|\bfalling back\b|\brecovered\b"
-    r"|\bexit code[ :=]{0,3}0\b",
+    r"\bretry(?:ing)?\b(?! count)|\bcontinuing\b|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b|\bfalling back\b"
+    r"|\brecovered\b|\bexit code[ :=]{0,3}0\b",
     re.IGNORECASE | re.ASCII,
 )
+_CALM = re.compile(
+    r"(?<![=\w])(?:INFO|DEBUG|NOTICE|TRACE)\b|^(?:\[\w{1,12}\]:)?\[?I\d{4}[ \]]"
+    r"|\blevel\W{1,4}(?:info|debug)\b",
+    re.ASCII,
+)
+"""What a program says in the course of things."""
 _GOES_ON = re.compile(
     r"\b(?:step|epoch|iter|iteration|batch)\b\W{0,3}\d|\bloss\b\W{0,3}\d|\d{1,3}%\|"
     r"|\b(?:complete|completed|finished|succeeded|successful|successfully|resuming|resumed|done)\b",
@@ -50,40 +56,55 @@ _GOES_ON = re.compile(
 
 
 class LastWords(NamedTuple):
-    """Where a line begins in the log, what it says, and the class that this suggests."""
+    """A line by which something ended: where it begins in the log, what it says and suggests."""
 
     start: int
     text: str
-    failure_class: str
+    is_raised: bool
+    """It is the exception below a traceback."""
+    meant: Meaning | None
+    """What its words suggest, None where they suggest nothing."""
+    is_end: bool = True
+    """Its words say that something ended."""
+
+    @property
+    def worth(self) -> tuple[bool, bool, bool]:
+        """The larger, the more it tells."""
+        return (self.is_end and self.meant is not None, self.is_raised, self.meant is not None)
 
 
 def last_words(data: bytes, harmless: Callable[[str], bool] = lambda _: False) -> LastWords | None:
-    r"""The line near the end of a log by which something ended there; None where nothing did.
+    r"""The line near the end of a log that tells best how something ended there; None where nothing did.
 
     Lines that are `harmless` end nothing, whatever their words.
 
     >>> last_words(b"step 1\nTraceback (most recent call last):\n  File 'x'\nacme.Boom: no fuel\n").text
     'acme.Boom: no fuel'
-    >>> last_words(b"FATAL: cannot continue\n").failure_class
-    'unknown'
+    >>> last_words(b"FATAL: cannot continue\n").meant is None
+    True
+    >>> last_words(b"the walltime of the job was exceeded\n").meant.failure_class
+    'time_limit'
     >>> last_words(b"Traceback (most recent call last):\n  File 'x'\nacme.Boom: no fuel\nstep 2 loss 0.1\n")
     """
-    found: LastWords | None = None
+    found: list[LastWords] = []
     traceback = False
     for start, line in _without_ignored(_tail(data)):
         if traceback and (line[:1].isspace() or not line):
             continue
         if _SURVIVED.search(line):
-            found, traceback = None, False
+            found, traceback = [], False
         elif traceback and _RAISED.match(line):
-            found, traceback = LastWords(start, line, "user_code"), False
+            traceback = False
+            found.append(LastWords(start, line, is_raised=True, meant=meaning(line, raised=True)))
         elif _TRACEBACK.search(line) or _END.search(line):
             if not harmless(line):
                 traceback = _TRACEBACK.search(line) is not None
-                found = found or LastWords(start, line, UNKNOWN)
+                found.append(LastWords(start, line, is_raised=False, meant=meaning(line, raised=True)))
         elif _GOES_ON.search(line):
-            found, traceback = None, False
-    return found
+            found, traceback = [], False
+        elif not _CALM.search(line[:200]) and (meant := meaning(line, raised=False)) and not harmless(line):
+            found.append(LastWords(start, line, is_raised=False, meant=meant, is_end=False))
+    return max(found, key=lambda each: each.worth, default=None)
 
 
 def _without_ignored(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

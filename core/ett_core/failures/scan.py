@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
 from ett_core.failures.classes import NOT_A_FAILURE, UNKNOWN
 from ett_core.failures.exits import EXIT_NEEDLES, WORD_NEEDLES, exit_in
+from ett_core.failures.general import Meaning, meaning, meaning_of_place
 from ett_core.failures.last_words import last_words
 from ett_core.failures.needles import LINE_LIMIT, Needles
+from ett_core.failures.places import LineNumbers, Moments, frames_above
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, WARNING, Rule
 from ett_core.failures.rules import RULES
-from ett_core.failures.stamps import STAMP_WITHIN, Calendar, Moment, stamp_of
+from ett_core.failures.stamps import Calendar, Moment
 from ett_core.failures.survived import Ending, survived
 
-STAMP_LOOK_BACK = 50
-"""Lines before one without a stamp in which its stamp is looked for."""
 EXCEPTION_NEEDLES = ("error", "exception")
 
 _EXCEPTION = re.compile(
@@ -32,7 +33,8 @@ _EXCEPTION = re.compile(
     re.ASCII,
 )
 _AT_WARNING = re.compile(
-    r"(?:^|[\s\[:])W(?:\d{3,4})? (?=[\w\d])|\bWARNING\b|(?<!NCCL )\bWARN\b|^warn(?:ing)?:|\bwarnings\.warn\b",
+    r"(?:^|[\s\[:])W(?:\d{3,4})? (?=[\w\d])|\bWARNING\b|(?<!NCCL )\bWARN\b|^warn(?:ing)?:|\bwarnings\.warn\b"
+    r"|\bNCCL INFO\b",
     re.ASCII,
 )
 _ADVICE = re.compile(
@@ -101,22 +103,34 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds of lines without a stamp."""
 
 
-def scan(data: bytes, where: Where = Where()) -> list[Sighting]:  # noqa: B008 - frozen
-    """Everything in a log that may explain a failure, in the order of the log."""
+def scan(
+    data: bytes,
+    where: Where = Where(),  # noqa: B008 - frozen
+    rules: Sequence[Rule] = RULES,
+) -> list[Sighting]:
+    """Everything in a log that may explain a failure, in the order of the log.
+
+    Args:
+        data: the log.
+        where: where it comes from.
+        rules: the rows of `RULES`, in their order, each as it is or with a narrower pattern.
+    """
     seen: list[Sighting] = []
     starts: list[int] = []
-    numbers = _LineNumbers(data)
-    moments = _Moments(data, Calendar(where.date))
+    numbers = LineNumbers(data)
+    moments = Moments(data, Calendar(where.date))
     for hit in _NEEDLES.lines(data.lower()):
         line = data[hit.start : hit.end]
         text = _window(line, hit.at - hit.start).decode("utf-8", "replace").rstrip("\r")
         moment = moments.of(hit.start, text)
-        found = read_line(text)
+        found = read_line(text, rules)
         if found is not None:
+            if found.generic and found.failure_class == "user_code":
+                found = _in_general(text, meaning_of_place(text, frames_above(data, hit.start)))
             seen.append(_placed(found, text, where, numbers.at(hit.start), moment))
             starts.append(hit.start)
     seen = _without_survived(data, starts, seen)
-    return [*seen, *_unnamed_end(data, where, seen)]
+    return [*seen, *_unnamed_end(data, where, seen, rules)]
 
 
 def _without_survived(data: bytes, starts: Sequence[int], seen: list[Sighting]) -> list[Sighting]:
@@ -133,34 +147,33 @@ def _without_survived(data: bytes, starts: Sequence[int], seen: list[Sighting]) 
     ]
 
 
-def _unnamed_end(data: bytes, where: Where, seen: Sequence[Sighting]) -> Iterator[Sighting]:
-    """By which words something ended here, where no table names any that did."""
-    ends = [s.failure_class for s in seen if s.role not in (WARNING, CONTEXT)]
-    if any(name != UNKNOWN for name in ends) or (last := last_words(data, _is_harmless)) is None:
+def _unnamed_end(
+    data: bytes, where: Where, seen: Sequence[Sighting], rules: Sequence[Rule]
+) -> Iterator[Sighting]:
+    """By which words something ended here, where no table names any that did, or only how a process ended."""
+    ends = [s for s in seen if s.role not in (WARNING, CONTEXT)]
+    named = [s for s in ends if s.failure_class != UNKNOWN]
+    if any(s.role != ROOT or not s.weak for s in named):
         return
-    if last.failure_class != UNKNOWN or not ends:
-        weak = last.failure_class == UNKNOWN
-        found = Sighting(
-            source="",
-            text=last.text,
-            failure_class=last.failure_class,
-            role=ROOT,
-            weak=weak,
-            generic=True,
-        )
-        moment = _Moments(data, Calendar(where.date)).of(last.start, last.text)
-        yield _placed(found, last.text, where, _LineNumbers(data).at(last.start), moment)
+    last = last_words(data, partial(_is_harmless, rules))
+    if last is None or (named and last.meant is None) or (ends and not last.is_raised and last.meant is None):
+        return
+    found = _in_general(last.text, last.meant)
+    if last.meant is None and not last.is_raised:
+        found = msgspec.structs.replace(found, failure_class=UNKNOWN, weak=True)
+    moment = Moments(data, Calendar(where.date)).of(last.start, last.text)
+    yield _placed(found, last.text, where, LineNumbers(data).at(last.start), moment)
 
 
-def _is_harmless(line: str) -> bool:
+def _is_harmless(rules: Sequence[Rule], line: str) -> bool:
     """A warning, or what a table knows to end nothing."""
-    known = read_line(line)
+    known = read_line(line, rules)
     return _AT_WARNING.search(line[:200]) is not None or (
         known is not None and known.role in (WARNING, CONTEXT)
     )
 
 
-def read_line(line: str) -> Sighting | None:
+def read_line(line: str, rules: Sequence[Rule] = RULES) -> Sighting | None:
     """What one line says; None where it says nothing of a failure.
 
     >>> read_line("RuntimeError: CUDA error: out of memory").failure_class
@@ -170,7 +183,8 @@ def read_line(line: str) -> Sighting | None:
     told = _ADVICE.sub(" ", text)
     places = sorted(_NEEDLES.meant_by(told.lower()))
     warned = _AT_WARNING.search(text[:200]) is not None
-    rule = _first(places, told, of_warnings=True) or _first(places, told, of_warnings=False)
+    known = [rules[place] for place in places]
+    rule = _first(known, told, of_warnings=True) or _first(known, told, of_warnings=False)
     if rule is not None:
         return _of_rule(rule, text, warned=warned)
     if ended := exit_in(told):
@@ -185,13 +199,19 @@ def read_line(line: str) -> Sighting | None:
             by_abort=ending.by_abort,
         )
     if not warned and _EXCEPTION.search(told) and not _is_frame(text):
-        return Sighting(source="", text=text, failure_class="user_code", role=ROOT, generic=True)
+        return _in_general(text, meaning(told, raised=True))
     return None
 
 
-def _first(places: Iterable[int], told: str, *, of_warnings: bool) -> Rule | None:
+def _in_general(text: str, meant: Meaning | None) -> Sighting:
+    """An exception or last words that no table knows: what they suggest, else an error of the program."""
+    failure_class, role = meant or ("user_code", ROOT)
+    return Sighting(source="", text=text, failure_class=failure_class, role=role, generic=role == ROOT)
+
+
+def _first(known: Iterable[Rule], told: str, *, of_warnings: bool) -> Rule | None:
     """The first row that a line is evidence of, among the warnings or the others."""
-    rules = (RULES[place] for place in places if (RULES[place].role == WARNING) is of_warnings)
+    rules = (rule for rule in known if (rule.role == WARNING) is of_warnings)
     return next((rule for rule in rules if rule.matches(told)), None)
 
 
@@ -229,52 +249,6 @@ def _window(line: bytes, at: int) -> bytes:
         return line
     begin = max(at - LINE_LIMIT // 4, 0)
     return line[begin : begin + LINE_LIMIT]
-
-
-class _Moments:
-    """When lines were written, asked for in their order: by their stamp, or that of the last few before.
-
-    What is looked at for one line is not looked at again for the next.
-    """
-
-    def __init__(self, data: bytes, stamps: Calendar) -> None:
-        self._data, self._stamps = data, stamps
-        self._asked = -1
-        self._moment: Moment | None = None
-        self._age = 0
-        """Lines between the stamp and the line that was asked for last."""
-
-    def of(self, start: int, text: str) -> Moment | None:
-        """The moment of the line that begins at `start`."""
-        place = start
-        for age in range(STAMP_LOOK_BACK):
-            if (stamp := stamp_of(text)) is not None:
-                return self._answer(start, self._stamps.moment(stamp), age)
-            if place == 0:
-                return self._answer(start, None, age)
-            begin = self._data.rfind(b"\n", 0, place - 1) + 1
-            if begin == self._asked:
-                total = age + 1 + self._age
-                return self._answer(start, self._moment if total < STAMP_LOOK_BACK else None, total)
-            text = self._data[begin : min(place - 1, begin + STAMP_WITHIN * 4)].decode("utf-8", "replace")
-            place = begin
-        return self._answer(start, None, STAMP_LOOK_BACK)
-
-    def _answer(self, start: int, moment: Moment | None, age: int) -> Moment | None:
-        self._asked, self._moment, self._age = start, moment, age
-        return moment
-
-
-class _LineNumbers:
-    """Numbers of lines by their places, asked for in growing order."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at, self._number = data, 0, 1
-
-    def at(self, place: int) -> int:
-        self._number += self._data.count(b"\n", self._at, place)
-        self._at = place
-        return self._number
 
 
 def _number(match: re.Match[str] | None) -> int | None:

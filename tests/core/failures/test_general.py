@@ -1,0 +1,109 @@
+"""What no row knows is told by what it happened to and what happened, and by where it was raised."""
+
+from __future__ import annotations
+
+import pytest
+
+from ett_core.failures import judge, scan
+from ett_core.failures.classes import CLASSES
+from ett_core.failures.general import SENSES, meaning
+from ett_core.failures.notions import notions
+from ett_core.failures.rules.lexicon import THINGS, TROUBLES
+
+RAISED = {
+    "checkpoint_corrupt": "acme.vault.BrokenSnapshot: snapshot 812 is damaged, its checksum is wrong",
+    "checkpoint_incompatible": "ValueError: the checkpoint has a different number of experts than this model",
+    "checkpoint_save_failed": "acme.io.WriterError: writing the checkpoint shard was rejected",
+    "config_error": "acme.args.BadSetting: the option `depth` is not allowed beside `tie`",
+    "data_corrupt": "acme.reader.Torn: the parquet footer of part 7 is incomplete",
+    "dataloader_failure": "acme.feed.Gone: a prefetcher died",
+    "object_store": "acme.blobs.RequestFailed: bucket train-7 refused the request",
+    "rendezvous_failure": "acme.mesh.Alone: the coordinator could not be reached within the time-out",
+    "resource_limit": "OSError: the limit of file descriptors is exhausted",
+    "service_error": "acme.client.Unreachable: the tracking server is unavailable",
+    "storage_full": "acme.io.NoRoom: the volume is full",
+    "time_limit": "acme.sched.Over: walltime of the job expired",
+    "peer_failure": "acme.ring.NeighbourLost: peer 3 has left",
+    "collective_timeout": "acme.ring.Late: all_reduce timed out after 600 s",
+    "user_code": "acme.Boom: no fuel",
+}
+TOLD = {
+    "node_failure": "controld: host gpu-11 became unresponsive",
+    "preempted": "cloudd: this instance is being reclaimed",
+    "network_fault": "nicd: interface eth3 was lost",
+    "gpu_hardware": "healthd: GPU 4 is overheating, hardware shut it off",
+    "not_a_failure": "healthd: GPU 4 is ready, no error",
+}
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_an_exception_of_a_name_that_nobody_knows_is_told_by_its_words(name: str):
+    log = (
+        f'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    go()\n{RAISED[name]}\n'
+    )
+    found = judge(scan(log.encode()))
+    assert (found.failure_class, found.confidence) == (name, "likely")
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_last_line_is_told_by_its_words_too(name: str):
+    assert judge(scan(f"step 7 loss 2.0\n{TOLD[name]}\n".encode())).failure_class == name
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_training_outlived_has_ended_nothing(name: str):
+    assert judge(scan(f"{TOLD[name]}\nstep 8 loss 2.0\n".encode())).failure_class == "not_a_failure"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO the node was down for an hour",
+        "if the instance is reclaimed the job starts again",
+        "checking whether the bucket is unreachable",
+        "0 nodes failed, all healthy",
+    ],
+)
+def test_what_is_only_spoken_of_has_ended_nothing(line: str):
+    assert judge(scan(line.encode())).failure_class == "not_a_failure"
+
+
+@pytest.mark.parametrize(
+    ("function", "failure_class"),
+    [
+        ("load_checkpoint", "checkpoint_incompatible"),
+        ("save_checkpoint", "checkpoint_save_failed"),
+        ("step", "user_code"),
+    ],
+)
+def test_an_exception_that_says_nothing_is_told_by_where_it_was_raised(function: str, failure_class: str):
+    log = f'Traceback (most recent call last):\n  File "t.py", line 3, in {function}\n    go()\nKeyError: 7\n'
+    assert judge(scan(log.encode())).failure_class == failure_class
+
+
+def test_an_error_of_the_program_itself_stays_one_whatever_it_names():
+    said = "AttributeError: 'Checkpointer' object has no attribute 'bucket_unreachable'"
+    assert judge(scan(said.encode())).failure_class == "user_code"
+
+
+def test_a_row_that_knows_the_words_goes_before():
+    log = "acme.reader.Torn: the parquet footer is incomplete\nOSError: [Errno 28] No space left on device: '/a'"
+    assert judge(scan(log.encode())).failure_class == "storage_full"
+
+
+def test_the_tables_are_whole():
+    named = {
+        one
+        for sense in SENSES
+        for both in (sense.things, sense.never)
+        for each in both
+        for one in each.split("|")
+    }
+    assert named <= {*THINGS, *TROUBLES}
+    assert {sense.failure_class for sense in SENSES} <= {*CLASSES}
+    assert not {*THINGS} & {*TROUBLES}
+
+
+def test_names_in_code_are_words_too():
+    assert notions("NoSuchBucketError") >= {"object store", "failed"}
+    assert meaning("RESOURCE_EXHAUSTED: out of HBM", raised=True) is not None
