@@ -38,9 +38,7 @@ TOLD = {
 
 @pytest.mark.parametrize("name", RAISED)
 def test_an_exception_of_a_name_that_nobody_knows_is_told_by_its_words(name: str):
-    log = (
-        f'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    go()\n{RAISED[name]}\n'
-    )
+    log = f'Traceback (most recent call last):\n  File "t.py", line 3, in f\n    go()\n{RAISED[name]}\n'
     found = judge(scan(log.encode()))
     assert (found.failure_class, found.confidence) == (name, "likely")
 
@@ -87,7 +85,7 @@ def test_an_error_of_the_program_itself_stays_one_whatever_it_names():
 
 
 def test_a_row_that_knows_the_words_goes_before():
-    log = "acme.reader.Torn: the parquet footer is incomplete\nOSError: [Errno 28] No space left on device: '/a'"
+    log = "acme.reader.Torn: the parquet footer is cut\nOSError: [Errno 28] No space left on device: '/a'"
     assert judge(scan(log.encode())).failure_class == "storage_full"
 
 
