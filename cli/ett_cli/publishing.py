@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from ett_trainer_hooks.pipeline.publishing.handover import HandOver
 from ett_trainer_hooks.pipeline.publishing.statuses import AGAIN
 
 MODULE = "ett_trainer_hooks.pipeline.publishing"
+STOPPED = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+"""How a publishing process ends that somebody has stopped."""
 DEPTHS = (handovers.FOLDER, f"*/{handovers.FOLDER}", f"*/*/{handovers.FOLDER}")
-"""Where folders of hand-overs are looked for below a watched directory."""
+"""Where folders of hand-overs are looked for below a directory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +89,21 @@ def publish(
     return launch(settings, alone, out=stream_sink(sys.stderr), say=say)
 
 
+def publish_all(
+    found: Sequence[HandOver], order: Order, environ: Mapping[str, str], say: Callable[[str], object]
+) -> bool:
+    """Publish what is pending of these; False where somebody has stopped it.
+
+    Raises:
+        ValueError: a setting is wrong.
+        OSError: a process cannot be started, or the disk cannot be asked.
+    """
+    for handover in found:
+        if handover.state() == "pending" and publish(handover, order, environ, say) in STOPPED:
+            return False
+    return True
+
+
 def job_id_of(trainer: str, step: int) -> str:
     """The job that publishes what another one has trained.
 
@@ -97,22 +115,15 @@ def job_id_of(trainer: str, step: int) -> str:
 
 
 def found_in(directory: Path) -> list[HandOver]:
-    """What is handed over from a directory of checkpoints, or of one checkpoint of it.
+    """What is handed over from directories of checkpoints: this one, and those up to two levels below.
+
+    Of a directory of one checkpoint: what belongs to it.
 
     Raises:
         OSError: the disk cannot be asked.
     """
-    if directory.name.startswith("step_") and not (directory / handovers.FOLDER).exists():
+    if directory.name.startswith("step_"):
         return [each for each in handovers.find(directory.parent) if each.anchor.name == directory.name]
-    return handovers.find(directory)
-
-
-def found_below(directory: Path) -> list[HandOver]:
-    """What is handed over from directories of checkpoints up to two levels below another one.
-
-    Raises:
-        OSError: the disk cannot be asked.
-    """
     folders = sorted({folder.parent for depth in DEPTHS for folder in directory.glob(depth)})
     return [each for folder in folders for each in handovers.find(folder)]
 

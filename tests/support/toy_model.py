@@ -12,9 +12,8 @@ from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 from ett_trainer_hooks.pipeline.publishing.handover import HandOver, prepare
-from ett_trainer_hooks.pipeline.publishing.predictions import packed
+from ett_trainer_hooks.pipeline.publishing.predictions import Bags, packed
 from ett_trainer_hooks.pipeline.publishing.publishable import Table
-from ett_trainer_hooks.pipeline.publishing.serving import Bags
 
 NUMBERS, ROWS, WIDTH, SAMPLES, STEP = 3, 50, 4, 7, 40
 FEATURES = ("user", "friend", "item")

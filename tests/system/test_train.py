@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ batch_size = 64
 rows = 500
 agree_every = 5
 backend = "aot_eager"
+publish_to = "models"
 """
 
 
@@ -46,9 +48,10 @@ def test_a_model_is_trained_with_every_part_under_the_launcher(tmp_path):
         line for path in (tmp_path / "journal").glob("*.jsonl") for line in path.read_text().splitlines()
     ]
     events = [json.loads(line) for line in lines]
-    assert {event["job_id"] for event in events} == {"team/run"}
+    assert {event["job_id"] for event in events} == {"team/run", "team/run.publish-10"}
     told = {event["what"] for event in events if event["kind"] == "decision"}
     assert {"start stages", "the sharding plan is made anew", "fast batch"} <= told
     assert [event["step"] for event in events if event["kind"] == "checkpoint_durable"] == [10]
     assert [*(tmp_path / "runs/team_run/checkpoints").rglob("step_10")]
     assert [*(tmp_path / "runs/cache/plans").iterdir()]
+    assert re.findall(r"^published: .*/models/step_10-[0-9a-f]{16}\.1$", done.stderr, re.MULTILINE)

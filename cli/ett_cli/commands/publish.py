@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +22,6 @@ A trainer leaves what it hands over below publish/ in its directory of checkpoin
 exported, compared with what the trainer predicted, and appears in PLACE whole or not at all. Without --to
 it is said where each stands. Exit status: 0 where everything is published, 1 where something is not.
 """
-STOPPED = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 REST_S = 300.0
 """A model that could not be published is tried again by a watch after this."""
 
@@ -75,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Publish; 1 where something is not published, 2 for a wrong command line."""
     from ett_cli.commands.run import exporter
-    from ett_cli.publishing import Order, found_in
+    from ett_cli.publishing import Order, found_in, publish_all
     from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError
     from ett_trainer_hooks.pipeline.publishing.places import place_at
 
@@ -104,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.again:
                 for handover in found:
                     handover.reopen()
-            _publish_all(found, order)
+            publish_all(found, order, os.environ, _say)
     except (ValueError, RemoteError) as error:
         return _complain(str(error), 2)
     except OSError as error:
@@ -112,27 +110,17 @@ def run(arguments: argparse.Namespace) -> int:
     return _tell(found, as_object=arguments.json)
 
 
-def _publish_all(found: Sequence[HandOver], order: Order) -> bool:
-    """Publish what is pending; whether nobody has stopped it."""
-    from ett_cli.publishing import publish
-
-    for handover in found:
-        if handover.state() == "pending" and publish(handover, order, os.environ, _say) in STOPPED:
-            return False
-    return True
-
-
 def _watch(arguments: argparse.Namespace, order: Order, wait: Callable[[float], None] = time.sleep) -> int:
     """Publish what is handed over, until somebody stops it."""
-    from ett_cli.publishing import as_json, found_below, sentences
+    from ett_cli.publishing import as_json, found_in, publish_all, sentences
 
     rests_until: dict[Path, float] = {}
     while True:
-        for handover in found_below(arguments.watch):
+        for handover in found_in(arguments.watch):
             is_due = rests_until.get(handover.folder, 0.0) <= time.monotonic()
             if is_due and handover.state() == "pending":
                 rests_until[handover.folder] = time.monotonic() + REST_S
-                going_on = _publish_all([handover], order)
+                going_on = publish_all([handover], order, os.environ, _say)
                 row = as_json(handover)
                 print(json.dumps(row) if arguments.json else sentences([row])[0], flush=True)
                 if not going_on:

@@ -13,11 +13,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ett_cli.commands.run import add_launch_options, occupy_standard_descriptors, run_under_observation
+from ett_cli.commands.run import (
+    add_launch_options,
+    exporter,
+    occupy_standard_descriptors,
+    run_under_observation,
+)
 from ett_cli.job_settings import new_job_id
 
 if TYPE_CHECKING:
     from ett_cli.training.config import Config
+    from ett_trainer_hooks.reference.settings import Settings
 
 EPILOG = """\
 Options go before the file, the file before the defaults; all parts are on unless told otherwise. A job
@@ -75,9 +81,30 @@ def run(arguments: argparse.Namespace) -> int:
     if missing := [name for name in NEEDED if not find_spec(name)]:
         return _complain(f"not installed here: {', '.join(missing)}", 1)
     command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
-    return run_under_observation(
+    status = run_under_observation(
         command, arguments, job_id=job_id, environ={**environment(config.ranks), **environ}
     )
+    if status or not (settings.publish_to and settings.uses("standalone_publishing")):
+        return status
+    return _published(settings, arguments)
+
+
+def _published(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Publish what the trainer has handed over; 1 where that is not possible."""
+    from ett_cli.publishing import Order, found_in, publish_all
+
+    order = Order(
+        address=settings.publish_to,
+        exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ),
+        token_file=arguments.token_file,
+        journal_dir=arguments.journal_dir,
+    )
+    try:
+        last = [each for each in found_in(settings.checkpoint_dir) if each.step == settings.steps]
+        publish_all(last, order, os.environ, _complain)
+    except OSError as error:
+        return _complain(str(error), 1)
+    return 0 if last and all(each.state() == "done" for each in last) else 1
 
 
 def _config(arguments: argparse.Namespace) -> Config:

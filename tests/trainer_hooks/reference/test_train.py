@@ -9,6 +9,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from ett_trainer_hooks.pipeline.publishing.handover import find
+
 pytestmark = pytest.mark.service("torch")
 
 LIMIT_S = 180
@@ -29,6 +31,7 @@ def train(folder, steps, *more, **environment):
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *ranks, *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
@@ -43,9 +46,15 @@ def train(folder, steps, *more, **environment):
 BESIDE = ["--parts", "stored_plan,async_checkpoint,no_wait_staging", "--checkpoint-every-s", "0.001"]
 """Every part that saves beside the training; it saves as often as the ranks agree."""
 INTERRUPTED = {
-    10: ["--pipeline", "sparse_dist", "--parts", "stages,fast_batch,stored_plan"],
+    10: ["--pipeline", "sparse_dist", "--parts", "stages,fast_batch,stored_plan", "--publish-to", "models"],
     20: ["--pipeline", "sparse_dist", *BESIDE],
-    35: [*BESIDE, "--parts", BESIDE[1] + ",stages,local_metadata", "--checkpoint-mode", "async_process"],
+    35: [
+        *BESIDE,
+        "--parts",
+        BESIDE[1] + ",stages,local_metadata,standalone_publishing",
+        "--checkpoint-mode",
+        "async_process",
+    ],
 }
 """The last step of each attempt of one job, and how it trains until there."""
 
@@ -100,3 +109,35 @@ def test_saves_beside_the_training_are_told_and_durable_in_the_end(interrupted, 
         durable = [each for each in events if each.kind == "checkpoint_durable"]
         assert [(each.step, each.mode, each.rank) for each in durable] == [(s, "async", 0) for s in saved]
         assert {each.phase for each in ends} > {"checkpoint_upload", "checkpoint_staging"}
+
+
+def test_a_plain_trainer_publishes_its_model_before_it_leaves(interrupted, events_in):
+    """What it published agrees with what it predicted, or it had not; the time is called publishing."""
+    folder = interrupted[1]
+    card = json.loads(
+        (folder / "models" / (folder / "models/latest").read_text().strip() / "card.json").read_bytes()
+    )
+    assert (card["origin"]["step"], card["origin"]["job_id"], card["made_by"]) == (
+        10,
+        "reference",
+        "reference",
+    )
+    assert card["validation"]["largest_difference"] <= 1e-5
+    phases = [(each.rank, each.phase) for each in events_in(folder / "10") if each.kind == "phase_end"]
+    assert [rank for rank, phase in phases if phase == "publish"].count(0) == 2
+    assert not {phase for _, phase in phases} & {"unshard", "export", "validate", "upload"}
+
+
+def test_what_is_handed_over_is_published_once_the_trainer_has_left(interrupted):
+    folder = interrupted[1]
+    (handover,) = find(folder / "checkpoints" / "committed")
+    assert (handover.step, handover.state()) == (35, "pending")
+    words = [
+        "-m",
+        "ett_trainer_hooks.pipeline.publishing",
+        str(handover.folder),
+        "--to",
+        str(folder / "left"),
+    ]
+    subprocess.run([sys.executable, *words], capture_output=True, timeout=LIMIT_S, check=True)
+    assert (handover.state(), handover.outcome().largest_difference <= 1e-5) == ("done", True)

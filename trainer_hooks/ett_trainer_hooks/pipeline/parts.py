@@ -16,6 +16,7 @@ PARTS: dict[str, str] = {
     "no_wait_staging": "weights are copied during the next forward pass; with async_checkpoint",
     "interval_control": "the checkpoint interval is set from what saves take and how often the job fails",
     "preemption": "a job that is told to go saves first, where that fits into the grace time and pays",
+    "standalone_publishing": "a process of its own publishes the model once the trainer has left",
 }
 """Every part by name, with what it does."""
 

@@ -28,7 +28,8 @@ class Beside:
         self._settings = settings
         self._policy = policy
         self._without = Waiting(settings, recorder, policy)
-        store = CheckpointStore(settings.checkpoint_dir / DIRECTORY, retention=Retention(last=settings.keep))
+        self.root = settings.checkpoint_dir / DIRECTORY
+        store = CheckpointStore(self.root, retention=Retention(last=settings.keep))
         mode = cast("Mode", settings.checkpoint_mode)
         self._checkpointer = Checkpointer(store, recorder, mode=mode, told=policy)
         self._found: Found | None = None

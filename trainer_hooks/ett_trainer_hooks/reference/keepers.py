@@ -6,6 +6,7 @@ All ranks call the same methods in the same order, on their training threads.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -19,6 +20,9 @@ from ett_trainer_hooks.reference.settings import Settings
 
 class Keeper(Protocol):
     """Keeps the learner, and what the policy has learnt; tells the recorder and the policy of it."""
+
+    root: Path
+    """The directory that gets one of each step."""
 
     def find(self) -> int:
         """Steps that the newest intact checkpoint holds; 0 without one."""
@@ -47,7 +51,8 @@ class Waiting:
     def __init__(self, settings: Settings, recorder: Recorder, policy: CheckpointPolicy) -> None:
         self._recorder = recorder
         self._policy = policy
-        self._store = CheckpointStore(settings.checkpoint_dir, keep=settings.keep)
+        self.root = settings.checkpoint_dir
+        self._store = CheckpointStore(self.root, keep=settings.keep)
         self._found = 0
 
     def find(self) -> int:

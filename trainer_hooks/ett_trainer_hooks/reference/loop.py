@@ -25,6 +25,7 @@ from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.notice import GRACES_S, Notice
 from ett_trainer_hooks.pipeline.preemption import EXIT_STATUS, agree_to_leave
 from ett_trainer_hooks.reference import model
+from ett_trainer_hooks.reference.ending import ending_of
 from ett_trainer_hooks.reference.keepers import Keeper
 from ett_trainer_hooks.reference.settings import Settings
 
@@ -53,6 +54,8 @@ class Loop:
         self._learner = learner
         self._keeper = keeper
         self._policy = policy
+        self._ending = ending_of(settings, recorder, keeper.root)
+        self._inner: Any = None
         self._notice = Notice(dict.fromkeys(GRACES_S, settings.grace_s))
 
     def run(self, batches: Iterable[Any], done: int, *, first_steps_done: Callable[[], None]) -> None:
@@ -79,9 +82,12 @@ class Loop:
                     first_steps_done()
                 if agreed.told_to_go and not last:
                     self._leave(step)
+                if last:
+                    self._ending.before_anchor(step, self._learner, self._inner)
                 if agreed.due or last:
                     self._keeper.save(step, self._learner)
         self._keeper.wait()
+        self._ending.after_anchor()
 
     def _leave(self, step: int) -> None:
         """The last thing that the loop does when the job is told to go."""
@@ -102,8 +108,8 @@ class Loop:
             for batch in self._recorder.batches(batches, samples=samples):
                 yield self._learner.step(batch)
             return
-        inner = model.pipeline(self._settings.pipeline, self._learner)
-        pipeline = ObservedPipeline(self._recorder, inner, samples=samples)
+        self._inner = model.pipeline(self._settings.pipeline, self._learner)
+        pipeline = ObservedPipeline(self._recorder, self._inner, samples=samples)
         iterator = iter(batches)
         while (output := _progress(pipeline, iterator)) is not None:
             loss, *_ = output

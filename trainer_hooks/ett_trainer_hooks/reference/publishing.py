@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torchrec.datasets.utils import Batch
 
-from ett_trainer_hooks.pipeline.publishing.predictions import packed
+from ett_trainer_hooks.pipeline.publishing.predictions import Bags, packed
 from ett_trainer_hooks.pipeline.publishing.publishable import Table
-from ett_trainer_hooks.pipeline.publishing.serving import Bags
 from ett_trainer_hooks.reference import criteo, model
 from ett_trainer_hooks.reference.criteo import SPARSE_FEATURES
 from ett_trainer_hooks.reference.settings import Settings

@@ -61,6 +61,8 @@ class Settings:
     """Parts of the optimised pipeline to use, such as `all,-stages`; without any this is a plain trainer."""
     cache: str = ""
     """Directory or URL that keeps what a later start can use again; needed by the parts that do so."""
+    publish_to: str = ""
+    """Directory or URL that the trained model is published to; nothing is published by default."""
     data_warmup_s: float = 0.0
     """Seconds until the source of the data gives its first batch, as remote ones take."""
 

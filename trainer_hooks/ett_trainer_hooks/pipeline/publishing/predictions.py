@@ -1,17 +1,23 @@
-"""What a trainer predicts with the weights that it hands over: inputs and outputs, as bytes of a file."""
+"""Samples of a model, and what a trainer predicts for them with the weights that it hands over."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 
-from ett_trainer_hooks.pipeline.publishing.serving import Bags
+
+class Bags(NamedTuple):
+    """The ids of a feature: those of all samples in a row, and how many belong to each sample."""
+
+    ids: torch.Tensor
+    lengths: torch.Tensor
 
 
 def packed(numbers: torch.Tensor, bags: Mapping[str, Bags], predictions: torch.Tensor) -> bytes:
-    """The inputs that `ServedModel.predict` takes, and what the trainer predicts for them."""
+    """The inputs that `ServedModel.predict` takes, and what the trainer predicts for them, as a file."""
     place = io.BytesIO()
     told = {
         "numbers": numbers.detach().cpu(),

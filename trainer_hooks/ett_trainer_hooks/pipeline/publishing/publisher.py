@@ -24,9 +24,9 @@ from ett_trainer_hooks.pipeline.publishing.card import Card, Form, Origin, Table
 from ett_trainer_hooks.pipeline.publishing.exporting import dense_with_weights, export
 from ett_trainer_hooks.pipeline.publishing.handover import PREDICTIONS, HandOver, Record, Request
 from ett_trainer_hooks.pipeline.publishing.places import Place
-from ett_trainer_hooks.pipeline.publishing.predictions import unpacked
+from ett_trainer_hooks.pipeline.publishing.predictions import Bags, unpacked
 from ett_trainer_hooks.pipeline.publishing.publishable import Publishable, UnfitError, built
-from ett_trainer_hooks.pipeline.publishing.serving import LATEST, Bags, ServedModel
+from ett_trainer_hooks.pipeline.publishing.serving import LATEST, ServedModel
 from ett_trainer_hooks.pipeline.publishing.tables import write_tables
 from ett_trainer_hooks.pipeline.publishing.takes import Lease
 from ett_trainer_hooks.pipeline.publishing.weights import Weights

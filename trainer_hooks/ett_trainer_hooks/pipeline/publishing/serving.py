@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from safetensors import safe_open
@@ -17,16 +16,10 @@ from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
 from ett_trainer_hooks.pipeline.publishing import card as cards
 from ett_trainer_hooks.pipeline.publishing.card import Form, TableCard
+from ett_trainer_hooks.pipeline.publishing.predictions import Bags
 from ett_trainer_hooks.pipeline.publishing.tables import WEIGHT
 
 LATEST = "latest"
-
-
-class Bags(NamedTuple):
-    """The ids of a feature: those of all samples in a row, and how many belong to each sample."""
-
-    ids: torch.Tensor
-    lengths: torch.Tensor
 
 
 class ServedModel:

@@ -1,0 +1,103 @@
+"""The trained model is handed over to whoever publishes it, or published by the trainer itself.
+
+What the trainer predicts is recorded before the last checkpoint, the anchor, is saved; both ways go by the
+same record and checkpoint. A trainer that cannot hand over has trained nevertheless, and says so; one that
+is to publish and cannot fails.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+from torchrec.distributed import TrainPipelineSparseDist
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.journal import NullJournal
+from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
+from ett_trainer_hooks.pipeline.publishing.handover import HandOver, prepare
+from ett_trainer_hooks.reference import publishing
+from ett_trainer_hooks.reference.model import Learner
+from ett_trainer_hooks.reference.settings import Settings
+
+
+class UnpublishedError(Exception):
+    """The trainer was to publish its model, and has not; the message says why."""
+
+
+class Publishing:
+    """An `Ending` after which the model is published, by this process or another.
+
+    Args:
+        settings: of the trainer.
+        recorder: of this rank.
+        checkpoints: the directory that gets the last checkpoint.
+    """
+
+    def __init__(self, settings: Settings, recorder: Recorder, checkpoints: Path) -> None:
+        self._settings = settings
+        self._recorder = recorder
+        self._checkpoints = checkpoints
+        self._hands_over = settings.uses("standalone_publishing")
+        self._handover: HandOver | None = None
+
+    def before_anchor(self, step: int, learner: Learner, pipeline: Any) -> None:  # noqa: ANN401 - of TorchRec
+        """As `Ending`: records what the model predicts."""
+        with self._recorder.phase("publish"):
+            if isinstance(pipeline, TrainPipelineSparseDist):
+                pipeline.detach()  # the model looks its tables up by itself again
+            predictions = publishing.recorded_predictions(learner, self._settings, dist.get_rank())
+            if dist.get_rank() == 0:
+                self._handover = self._prepared(step, predictions)
+
+    def after_anchor(self) -> None:
+        """As `Ending`.
+
+        Raises:
+            UnpublishedError: this trainer was to publish, and could not.
+        """
+        with self._recorder.phase("publish"):
+            if self._hands_over:
+                self._hand_over()
+                return
+            if dist.get_rank() == 0:
+                self._publish()
+            dist.barrier()
+
+    def _prepared(self, step: int, predictions: bytes) -> HandOver | None:
+        try:
+            return prepare(
+                self._checkpoints,
+                step,
+                job_id=self._recorder.identity.job_id,
+                publishable=publishing.PUBLISHABLE,
+                settings=publishing.settings_of(self._settings),
+                predictions=predictions,
+            )
+        except OSError as error:
+            self._recorder.decision("the model is not handed over", f"{type(error).__name__}: {error}")
+            return None
+
+    def _hand_over(self) -> None:
+        """Tell that the anchor is there; without one, or a disk that takes it, nothing is handed over."""
+        if self._handover is None:
+            return
+        try:
+            self._handover.asked_for()
+        except (OSError, DamagedError) as error:
+            self._recorder.decision("the model is not handed over", f"{type(error).__name__}: {error}")
+        else:
+            self._recorder.decision("the model is handed over", f"to be published: {self._handover.folder}")
+
+    def _publish(self) -> None:
+        """Publish here; of its phases nothing is told, as all of it is `publish` in this job."""
+        from ett_trainer_hooks.pipeline.publishing import working  # noqa: PLC0415 - needs an extra
+
+        if self._handover is None:
+            raise UnpublishedError("what the model predicts could not be recorded")
+        silent = Recorder(identity=self._recorder.identity, journal=NullJournal())
+        if working.run(self._handover, self._settings.publish_to, silent, form="plain"):
+            outcome = self._handover.outcome()
+            reason = outcome.reason if outcome else "its place cannot be used now"
+            raise UnpublishedError(f"the model is not published: {reason}")
