@@ -35,6 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add_launch_options(parser)
+    parser.add_argument(
+        "--parts",
+        default="",
+        metavar="NAMES",
+        help="parts of the optimised pipeline that need no change to the program: pgo, dynamic_sources",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
 
 
@@ -85,12 +91,6 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
         help="observe programs that have no recorder, through public seams of torch "
         "(default: yes, or as ETT_AUTO=1 or 0 says)",
     )
-    parser.add_argument(
-        "--parts",
-        default="",
-        metavar="NAMES",
-        help="parts of the optimised pipeline that need no change to the program: pgo, dynamic_sources",
-    )
     add_stall_options(parser)
     parser.add_argument(
         "--quiet", action="store_true", help="print nothing but the command's output and errors"
@@ -104,14 +104,20 @@ def run(arguments: argparse.Namespace) -> int:
     if not command:
         return _complain("there is no command; write it after --", 2)
     job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
-    return run_under_observation(command, arguments, job_id=job_id, environ=os.environ)
+    return run_under_observation(command, arguments, job_id=job_id, environ=os.environ, parts=arguments.parts)
 
 
 def run_under_observation(
-    command: list[str], arguments: argparse.Namespace, *, job_id: str, environ: Mapping[str, str]
+    command: list[str],
+    arguments: argparse.Namespace,
+    *,
+    job_id: str,
+    environ: Mapping[str, str],
+    parts: str = "",
 ) -> int:
     """Run a command as the options of `add_launch_options` say; returns what `run` does.
 
+    `parts`: of the optimised pipeline, those that the launcher uses for the command.
     Standard descriptors are occupied before (`occupy_standard_descriptors`).
     """
     from ett_trainer_hooks.guard import Guard
@@ -134,7 +140,7 @@ def run_under_observation(
             drain_s=arguments.drain,
             grace_s=arguments.grace,
             restarts=restart_policy(arguments),
-            parts=parse(arguments.parts),
+            parts=parse(parts),
         )
         say = _say_nothing if arguments.quiet else _say
         if job_id != given:
