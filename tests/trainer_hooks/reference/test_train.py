@@ -45,16 +45,11 @@ def train(folder, steps, *more, **environment):
 
 BESIDE = ["--parts", "stored_plan,async_checkpoint,no_wait_staging", "--checkpoint-every-s", "0.001"]
 """Every part that saves beside the training; it saves as often as the ranks agree."""
+OTHERS = ",stages,local_metadata,standalone_publishing"
 INTERRUPTED = {
     10: ["--pipeline", "sparse_dist", "--parts", "stages,fast_batch,stored_plan", "--publish-to", "models"],
     20: ["--pipeline", "sparse_dist", *BESIDE],
-    35: [
-        *BESIDE,
-        "--parts",
-        BESIDE[1] + ",stages,local_metadata,standalone_publishing",
-        "--checkpoint-mode",
-        "async_process",
-    ],
+    35: [*BESIDE, "--parts", BESIDE[1] + OTHERS, "--checkpoint-mode", "async_process"],
 }
 """The last step of each attempt of one job, and how it trains until there."""
 
@@ -114,14 +109,9 @@ def test_saves_beside_the_training_are_told_and_durable_in_the_end(interrupted, 
 def test_a_plain_trainer_publishes_its_model_before_it_leaves(interrupted, events_in):
     """What it published agrees with what it predicted, or it had not; the time is called publishing."""
     folder = interrupted[1]
-    card = json.loads(
-        (folder / "models" / (folder / "models/latest").read_text().strip() / "card.json").read_bytes()
-    )
-    assert (card["origin"]["step"], card["origin"]["job_id"], card["made_by"]) == (
-        10,
-        "reference",
-        "reference",
-    )
+    (file,) = folder.glob("models/step_10-*/card.json")
+    card = json.loads(file.read_bytes())
+    assert (card["origin"]["step"], card["origin"]["job_id"]) == (10, "reference")
     assert card["validation"]["largest_difference"] <= 1e-5
     phases = [(each.rank, each.phase) for each in events_in(folder / "10") if each.kind == "phase_end"]
     assert [rank for rank, phase in phases if phase == "publish"].count(0) == 2
@@ -132,12 +122,7 @@ def test_what_is_handed_over_is_published_once_the_trainer_has_left(interrupted)
     folder = interrupted[1]
     (handover,) = find(folder / "checkpoints" / "committed")
     assert (handover.step, handover.state()) == (35, "pending")
-    words = [
-        "-m",
-        "ett_trainer_hooks.pipeline.publishing",
-        str(handover.folder),
-        "--to",
-        str(folder / "left"),
-    ]
-    subprocess.run([sys.executable, *words], capture_output=True, timeout=LIMIT_S, check=True)
+    program = [sys.executable, "-m", "ett_trainer_hooks.pipeline.publishing"]
+    words = [str(handover.folder), "--to", str(folder / "left")]
+    subprocess.run([*program, *words], capture_output=True, timeout=LIMIT_S, check=True)
     assert (handover.state(), handover.outcome().largest_difference <= 1e-5) == ("done", True)
