@@ -45,11 +45,18 @@ def ranks(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     return listing.as_csv(job_parts.ranks(), lines)
 
 
+def decisions(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
+    """The latest decisions of the pipeline of one job."""
+    answer = known(reads.ask(job_questions.decisions(asked.get("id", ""))))
+    return listing.as_csv(job_parts.decisions(), answer.decisions)
+
+
 FILES: Mapping[str, Maker] = {
     "jobs": jobs,
     "partition": partition,
     "attempts": attempts,
     "ranks": ranks,
+    "decisions": decisions,
     "failures": failure_files.failures,
     "classes": failure_files.classes,
     "nodes": failure_files.nodes,

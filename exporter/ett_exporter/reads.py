@@ -130,11 +130,11 @@ class Reads:
 
     def compilations(self, job_id: str, query: RowsQuery) -> Compilations:
         """What a job compiled, and why again."""
-        return compilations_answer(self._page(job_id), query)
+        return compilations_answer(self._page_without_timeline(job_id), query)
 
     def decisions(self, job_id: str, query: RowsQuery) -> Decisions:
         """What the pipeline of a job decided."""
-        return decisions_answer(self._page(job_id), query)
+        return decisions_answer(self._page_without_timeline(job_id), query)
 
     def caches(self, query: Page) -> Caches:
         """The compile caches of many jobs, the latest to start first."""
@@ -207,6 +207,10 @@ class Reads:
         if page is None:
             raise UnknownJobError(f"no job {job_id[:128]!r} is known here{self._service.whereabouts(job_id)}")
         return page
+
+    def _page_without_timeline(self, job_id: str) -> JobPage:
+        now = self._service.clock()
+        return self._page(job_id, now, now)
 
     def _fleet(self, query: FleetQuery, now: float) -> list[FleetPart]:
         """The time that a query asks for, and after it each of its parts, if it wants any."""

@@ -21,6 +21,8 @@ from ett_core.events import (
     Checkpoint,
     CheckpointDurable,
     Compile,
+    CompileInput,
+    Decision,
     Evidence,
     Failure,
     FirstBatch,
@@ -183,6 +185,34 @@ def recovered(job_id: str, begin: float, until: float, **labels: str) -> Story:
     loop = story.start(410.0, 1, resumed_step=durable, speed=0.6)
     story.compiled(loop, 1, hits=3, misses=0)
     story.train(loop, until, 1)
+    return story
+
+
+def deciding(job_id: str, begin: float, until: float, hostile: str = "") -> Story:
+    """The same job with a pipeline that tells what it decided, and with sizes that vary."""
+    story = recovered(job_id, begin, until)
+    for rank in (0, 1):
+        for nth, size in enumerate((1024, 1000, 512)):
+            story.tell(
+                Compile,
+                450.0 + nth,
+                1,
+                rank,
+                graph=f"0/{nth}",
+                code=f"forward{hostile} (model.py:41)",
+                recompile_reason=f"0/0: tensor 'x' size mismatch at index 0. expected 1024, actual {size}"
+                if nth
+                else None,
+                inputs=(CompileInput("L['x']", (size, 13), "torch.float32 cpu"),),
+                stage_seconds={"dynamo": 0.4, "inductor": 5.1},
+            )
+        why = f"a save blocks 1.5 s and the job fails every 6.7 h{hostile}"
+        story.tell(
+            Decision, 455.0 + rank, 1, rank, what="checkpoint interval", why=why, values={"interval_s": 93.0}
+        )
+    story.tell(
+        Decision, 405.0, 0, -1, what="restart", why="the command exited with status 1; restart 1 of 3 in 5 s"
+    )
     return story
 
 

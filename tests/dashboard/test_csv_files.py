@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import httpx
 import pytest
-from stories import Story, post, recovered
+from stories import Story, deciding, post, recovered
 
 from ett_core.events import AttemptEnd, AttemptStart, Failure
 from ett_dashboard.client import Client, Question
@@ -57,6 +57,15 @@ def test_attempts_and_ranks_of_a_job_hold_every_one(app, exporter):
     ranks = {row["rank"]: row for row in table_at(f"{app}/csv/ranks?id=csv%2Fparts")}
     assert {rank: row["node"] for rank, row in ranks.items()} == {"0": "node-a", "1": "node-a"}
     assert "died first once" in ranks["1"]["part"]
+
+
+def test_decisions_of_a_job_hold_their_figures(app, exporter):
+    post(exporter, deciding("csv/told", time.time() - 900, 600))
+    rows = table_at(f"{app}/csv/decisions?id=csv%2Ftold")
+    assert [(row["rank"], row["ranks"], row["values"]) for row in rows] == [
+        ("0", "2", '{"interval_s": 93.0}'),
+        ("-1", "1", "{}"),
+    ]
 
 
 @pytest.fixture(scope="module")

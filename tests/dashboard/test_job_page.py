@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from browser import expect
-from stories import post, recovered
+from stories import deciding, post, recovered
 
 HOSTILE = "<img src=x onerror='window.broken=1'> **b**"
 
@@ -61,3 +61,20 @@ def test_ranks_checkpoints_and_throughput_are_told(app, exporter, page):
     expect(page.locator(".ett-tile", has_text="Blocks for")).to_contain_text("1.5 s")
     page.get_by_role("link", name="What other intervals would waste").click()
     page.wait_for_url("**/checkpoints?job=parts*ranks")
+
+
+def test_decisions_and_what_was_compiled_again_are_told(app, exporter, page):
+    """Who decided what and why, the latest first; the setting that spares graphs; every word inert."""
+    post(exporter, deciding("parts/told", time.time() - 900, 890, hostile=HOSTILE))
+    page.goto(at(app, "parts/told"))
+    decisions = page.get_by_role("table", name="Decisions").get_by_role("row")
+    expect(decisions).to_have_count(3)
+    expect(decisions.nth(1)).to_contain_text("rank 0 and 1 more")
+    expect(decisions.nth(1)).to_contain_text(f"fails every 6.7 h{HOSTILE}")
+    expect(decisions.nth(2)).to_contain_text("launcher")
+    again = page.get_by_role("table", name="Compiled again").get_by_role("row")
+    expect(again.nth(1)).to_contain_text("L['x'], dimension 0: 512, 1000, 1024")
+    expect(again.nth(1)).to_contain_text(f"forward{HOSTILE}")
+    setting = """export TORCH_COMPILE_DYNAMIC_SOURCES="L['x']:0" """.strip()
+    expect(page.get_by_text(setting)).to_be_visible()
+    assert page.evaluate("window.broken") is None

@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ett_core.compile_log import CompileLine
 from ett_core.events import AnyEvent, AttemptStart, Compile
 from ett_core.shapes.facts import Compilation, symbol_of
 
 _GRAPH = re.compile(r"(?:^|/)(\d+)/(\d+)(?:_\d+)?$")
 
 
-def compilations_of(events: Iterable[AnyEvent]) -> Iterator[Compilation]:
-    """What `compile` events of one job tell; those that name no graph are passed over.
+def compilations_of(told: Iterable[AnyEvent | CompileLine]) -> Iterator[Compilation]:
+    """What `compile` events of one job tell, or what is kept of them; those without a graph are passed over.
 
     A backward that is compiled later comes under the name of its forward, and is no graph of its own.
     In a process that tells which code it compiled, no graph came of what has none.
     """
-    compiles = [event for event in events if isinstance(event, Compile)]
+    compiles = [each for each in told if isinstance(each, Compile | CompileLine)]
     telling = {event.writer for event in compiles if event.code}
     for event in compiles:
         if found := _GRAPH.search(event.graph):

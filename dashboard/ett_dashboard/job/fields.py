@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from ett_core.components import EFFECTIVE, FAILURE, GROUP_COLOURS, IDLENESS, TRAINING
+from ett_core.decision_log import DecisionLine
 from ett_dashboard.addresses import changed
-from ett_dashboard.columns import Kind, age, amount, count, numbered, seconds, step_seconds, text
+from ett_dashboard.columns import (
+    Kind,
+    age,
+    amount,
+    count,
+    exact,
+    exactly,
+    numbered,
+    seconds,
+    step_seconds,
+    text,
+)
 from ett_dashboard.job.ranks import RankLine
 from ett_dashboard.job.waterfall import Start
 from ett_dashboard.listing import Field
@@ -72,6 +85,14 @@ def ranks() -> list[Field[RankLine]]:
             lambda line: line.row.data_wait_s,
         ),
         age("age_s", "Last heard", "When it last told anything."),
+    ]
+
+
+def decisions() -> list[Field[DecisionLine]]:
+    """The columns of the file of decisions."""
+    return [
+        *exact("time", "attempt", "rank", "node", "ranks", "what", "why"),
+        exactly("values", lambda line: json.dumps(line.values)),
     ]
 
 

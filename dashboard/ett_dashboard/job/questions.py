@@ -3,9 +3,30 @@
 from __future__ import annotations
 
 from ett_dashboard.client import Question, in_path
-from ett_dashboard.job.rows import Ranks
+from ett_dashboard.job.rows import Compilations, Decisions, Ranks
+
+KEEP_S = 5.0
+"""What is told seldom need not be asked for with every refresh."""
+MOST_DECISIONS = 200
 
 
 def ranks(job_id: str, *, is_over: bool = False) -> Question[Ranks]:
     """The ranks of the latest attempt of a job, and the slow ones of all attempts."""
     return Question(f"/api/v1/jobs/{in_path(job_id)}/ranks", Ranks, about=job_id if is_over else "")
+
+
+def decisions(job_id: str, *, is_over: bool = False) -> Question[Decisions]:
+    """What the pipeline of a job decided, the latest first."""
+    return Question(
+        f"/api/v1/jobs/{in_path(job_id)}/decisions",
+        Decisions,
+        (("limit", str(MOST_DECISIONS)),),
+        KEEP_S,
+        job_id if is_over else "",
+    )
+
+
+def compilations(job_id: str, *, is_over: bool = False) -> Question[Compilations]:
+    """What the lowest rank of a job's latest attempts compiled, and why again."""
+    path = f"/api/v1/jobs/{in_path(job_id)}/compilations"
+    return Question(path, Compilations, keep_s=KEEP_S, about=job_id if is_over else "")

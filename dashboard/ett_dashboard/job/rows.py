@@ -1,4 +1,4 @@
-"""What the query API answers about the ranks of a job, as immutable rows.
+"""What the query API answers about the parts of a job, as immutable rows.
 
 Times are Unix seconds; names in `_s` hold seconds.
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+
+from ett_core.compile_log import CompileLine
+from ett_core.decision_log import DecisionLine
 
 
 class RankRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,3 +47,21 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
     step_spread: float | None = None
     ranks: Sequence[RankRow] = ()
     stragglers: Sequence[StragglerRow] = ()
+
+
+class Decisions(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `GET /api/v1/jobs/{job_id}/decisions`."""
+
+    as_of: float
+    decisions: list[DecisionLine] = []
+    total: int = 0
+
+
+class Compilations(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `GET /api/v1/jobs/{job_id}/compilations`; `count` and `again` are over all ranks."""
+
+    as_of: float
+    torch: str = ""
+    count: int = 0
+    again: int = 0
+    compilations: list[CompileLine] = []

@@ -1,4 +1,4 @@
-"""The lower part of the Job page: ranks, throughput, caches, areas, checkpoints, versions."""
+"""The lower part of the Job page: ranks, throughput, caches, areas, checkpoints, decisions, versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ett_dashboard.job.tiles import checkpoint_tiles
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import JobDetail
 from ett_dashboard.table import table
-from ett_dashboard.views import frame, job_throughput
+from ett_dashboard.views import frame, job_throughput, job_told
 
 MOST_CHECKPOINTS = 100
 MOST_RANKS = 16
@@ -37,6 +37,7 @@ def show(job: JobDetail) -> None:
         _areas(job)
     with right:
         _checkpoints(job)
+    job_told.decisions(job)
     if job.versions or job.labels:
         st.html(markup.section("Versions and labels"))
         st.html(markup.versions(job))
@@ -50,6 +51,7 @@ def _caches(job: JobDetail) -> None:
     if job.compile:
         shown = frames.compile_frame(job.compile)
         _table(shown.style.format({"Seconds": _seconds}), "compile", len(shown))
+    job_told.compiled_again(job)
     if not job.caches and not job.compile:
         _quiet("Nothing was compiled or looked up so far, or the trainer does not report it.")
 
