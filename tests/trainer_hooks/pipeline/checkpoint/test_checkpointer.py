@@ -13,7 +13,7 @@ from late_copies import copy_late  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.resumable import Randomness  # noqa: E402
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, UnavailableError  # noqa: E402
 
 pytestmark = [
     pytest.mark.service("torch"),
@@ -129,6 +129,19 @@ def test_a_damaged_one_is_passed_over_with_a_reason_and_set_aside(alone):
     [end] = [event for event in told.of("phase_end") if event.phase == "checkpoint_load"]
     assert end.resumed_step == 100
     assert (keeper.store.root / "step_200.damaged").exists()
+
+
+def test_where_none_can_be_read_now_nothing_begins_anew(alone):
+    """Saves of a run from step 0 would in time take the place of what is there."""
+    keeper, _ = alone
+    keeper.save(100, {"w": torch.ones(3)})
+    keeper.wait()
+    path = keeper.store.path_of(100) / "__0_0.distcp"
+    path.unlink()
+    path.symlink_to(path.name)
+    with pytest.raises(UnavailableError, match=r"step 100 cannot be had now: .*symbolic links"):
+        keeper.resume({"w": torch.zeros(3)})
+    assert keeper.store.path_of(100).exists()
 
 
 class Model(torch.nn.Module):

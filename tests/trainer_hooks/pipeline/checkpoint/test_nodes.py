@@ -11,7 +11,8 @@ from gloo_ranks import run_ranks  # noqa: E402
 
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk  # noqa: E402
-from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.store import UnavailableError  # noqa: E402
 
 pytestmark = [
     pytest.mark.service("torch"),
@@ -91,7 +92,7 @@ def test_a_disk_that_is_full_now_does_not_make_the_job_begin_anew(told, bench, t
     (tmp_path / "disk").write_text("a file where the disk should be")
     remote = RemoteStore((told[1] / "remote").as_uri())
     keeper = Checkpointer(NodeDisk(tmp_path / "disk", remote), bench().recorder)
-    with pytest.raises(RemoteError, match="step 5 cannot be had now: rank 0: NotADirectoryError"):
+    with pytest.raises(UnavailableError, match="step 5 cannot be had now: rank 0: NotADirectoryError"):
         keeper.find()
 
 

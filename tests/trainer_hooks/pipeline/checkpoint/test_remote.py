@@ -95,7 +95,7 @@ def test_what_was_uploaded_is_there_newest_first(remote, store):
 def test_a_lost_disk_is_restored(remote, store):
     kept = [upload(remote, store, step) for step in (100, 200)][-1]
     shutil.rmtree(store.root)
-    found = newest_of_both(store, remote)
+    found = newest_of_both(store.newest_intact(), store, remote)
     assert (found.manifest, found.passed_over, found.fault) == (kept, (), "")
     assert held(found.directory) == (b"step 200", "a b c")
     assert store.newest_intact().manifest == kept
@@ -106,7 +106,7 @@ def test_a_damaged_one_is_brought_again_rather_than_an_older_one_taken(remote, s
     for step in (100, 200):
         upload(remote, store, step)
     (store.path_of(200) / "__0_0.distcp").write_bytes(b"damage")
-    found = newest_of_both(store, remote)
+    found = newest_of_both(store.newest_intact(), store, remote)
     assert held(found.directory)[0] == b"step 200"
     assert [passed.step for passed in found.passed_over] == [200]
 
@@ -114,7 +114,7 @@ def test_a_damaged_one_is_brought_again_rather_than_an_older_one_taken(remote, s
 def test_what_is_newer_on_the_disk_is_taken_from_there(remote, store):
     upload(remote, store, 100)
     save(store, 200)
-    assert newest_of_both(store, remote).manifest.step == 200
+    assert newest_of_both(store.newest_intact(), store, remote).manifest.step == 200
 
 
 def test_an_upload_without_its_manifest_does_not_exist(remote, store):
@@ -128,7 +128,7 @@ def test_damage_in_the_remote_is_found_and_an_older_one_is_taken(remote, store, 
         manifest = upload(remote, store, step)
     remote._fs.pipe_file(f"{remote._place(manifest)}/__0_0.distcp", b"changed")
     elsewhere = CheckpointStore(tmp_path / "new disk")
-    found = newest_of_both(elsewhere, remote)
+    found = newest_of_both(elsewhere.newest_intact(), elsewhere, remote)
     assert found.manifest.step == 100
     [passed] = found.passed_over
     assert passed.why == f"__0_0.distcp has 7 of 9000 bytes (in {remote.url})"
@@ -176,9 +176,9 @@ def test_a_remote_that_cannot_be_asked_is_named_unless_there_is_nothing_else(stu
     remote, errors, _ = stuttering
     errors += [PermissionError("403 Forbidden")] * 2
     with pytest.raises(RemoteError, match="403"):
-        newest_of_both(store, remote)
+        newest_of_both(store.newest_intact(), store, remote)
     save(store, 100)
-    found = newest_of_both(store, remote)
+    found = newest_of_both(store.newest_intact(), store, remote)
     assert found.manifest.step == 100
     assert "403 Forbidden" in found.fault
 

@@ -36,7 +36,7 @@ from ett_trainer_hooks.pipeline.checkpoint.snapshot import (
     SnapshotPlanner,
     snapshot,
 )
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found, UnavailableError
 from ett_trainer_hooks.pipeline.checkpoint.writer import StoreWriter, write_files
 from ett_trainer_hooks.recording.spans import SaveSpan
 
@@ -128,10 +128,13 @@ class Checkpointer:
         One that is damaged for good is set aside, where the store can be written to.
 
         Raises:
-            OSError: the store cannot be read.
-            RemoteError: the remote store cannot be asked, or read, and there is nothing else.
+            OSError: the store cannot be read; UnavailableError: there are checkpoints, but none can be had
+                now, such as from a network that is down, or made by another version.
+            RemoteError: the remote store cannot be asked, and there is nothing else.
         """
         found = self._home.find()
+        if found.manifest is None and (now := [each for each in found.passed_over if not each.lasting]):
+            raise UnavailableError(f"the checkpoint of step {now[0].step} cannot be had now: {now[0].why}")
         if self._ranks.rank == 0:
             self._fates.found(found)
         return found

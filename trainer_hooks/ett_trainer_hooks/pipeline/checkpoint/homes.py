@@ -101,14 +101,12 @@ class SharedHome:
         return StoreWriter(self._store, step, **arguments)
 
     def _newest(self) -> Found:
-        store, remote = self._store, self._remote
-        found = store.newest_intact() if remote is None else newest_of_both(store, remote)
-        taken = found.manifest.step if found.manifest else None
+        found = self._store.newest_intact()
         for passed in found.passed_over:
-            if passed.lasting and passed.step != taken:
+            if passed.lasting:
                 with suppress(OSError, KeyError):
-                    store.set_aside(passed.step)
-        return found
+                    self._store.set_aside(passed.step)
+        return found if self._remote is None else newest_of_both(found, self._store, self._remote)
 
 
 class NodesHome:
@@ -122,7 +120,7 @@ class NodesHome:
         """As `Home`: the remote store says what there is; what is damaged for good is set aside there.
 
         Raises:
-            RemoteError: it cannot be asked, or none of it can be had now, such as with a full disk.
+            RemoteError: it cannot be asked.
         """
         passed_over: list[PassedOver] = []
         for manifest in self._ranks.first(self._disk.remote.committed):
@@ -135,9 +133,6 @@ class NodesHome:
             if lasting and self._ranks.rank == 0:
                 with suppress(RemoteError):
                     self._disk.remote.set_aside(manifest)
-        for passed in passed_over:
-            if not passed.lasting:  # rather than begin anew
-                raise RemoteError(f"the checkpoint of step {passed.step} cannot be had now: {passed.why}")
         return Found(None, None, tuple(passed_over))
 
     def reader(self, found: Found) -> FileSystemReader:

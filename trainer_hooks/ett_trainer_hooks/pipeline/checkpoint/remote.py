@@ -177,16 +177,14 @@ def name_of(manifest: Manifest) -> str:
     return f"step_{manifest.step}-{manifest.commit}"
 
 
-def newest_of_both(store: CheckpointStore, remote: RemoteStore) -> Found:
+def newest_of_both(found: Found, store: CheckpointStore, remote: RemoteStore) -> Found:
     """The newest intact checkpoint of either; one that only the remote has is brought into the store.
 
-    A remote that cannot be asked is named in `fault`, and what the store has is taken.
+    `found`: what the store has. A remote that cannot be asked is named in `fault`, and that is taken.
 
     Raises:
         RemoteError: the remote cannot be asked, and the store has nothing.
-        OSError: the store cannot be read.
     """
-    found = store.newest_intact()
     try:
         candidates = remote.committed()
     except RemoteError as error:
@@ -213,7 +211,8 @@ def _fetch(store: CheckpointStore, remote: RemoteStore, manifest: Manifest) -> P
     except (DamagedError, RemoteError, OSError) as error:
         if directory is not None:
             store.abandon(directory)
-        return PassedOver(manifest.step, f"{error} (in {remote.url})", lasting=False)
+        why = f"{error} (in {remote.url})"
+        return PassedOver(manifest.step, why, lasting=isinstance(error, DamagedError))
     return None
 
 

@@ -55,6 +55,10 @@ class Found(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
+class UnavailableError(OSError):
+    """There are checkpoints, and none of them can be had now: no reason to begin anew."""
+
+
 class CheckpointStore:
     """The checkpoints under one directory, which need not exist yet.
 
