@@ -41,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="parts of the optimised pipeline that need no change to the program: pgo, dynamic_sources",
     )
+    parser.add_argument(
+        "--standby",
+        action="store_true",
+        help="keep a process a local rank that has prepared its next start, for programs that ask for it",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
 
 
@@ -104,20 +109,30 @@ def run(arguments: argparse.Namespace) -> int:
     if not command:
         return _complain("there is no command; write it after --", 2)
     job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
-    return run_under_observation(command, arguments, job_id=job_id, environ=os.environ, parts=arguments.parts)
+    return run_under_observation(
+        command,
+        arguments,
+        job_id=job_id,
+        environ=os.environ,
+        parts=arguments.parts,
+        standby=arguments.standby,
+    )
 
 
-def run_under_observation(
+def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
     command: list[str],
     arguments: argparse.Namespace,
     *,
     job_id: str,
     environ: Mapping[str, str],
     parts: str = "",
+    standby: bool = False,
 ) -> int:
     """Run a command as the options of `add_launch_options` say; returns what `run` does.
 
     `parts`: of the optimised pipeline, those that the launcher uses for the command.
+    `standby`: whether it keeps a process for the next start of each rank.
+
     Standard descriptors are occupied before (`occupy_standard_descriptors`).
     """
     from ett_trainer_hooks.guard import Guard
@@ -141,6 +156,7 @@ def run_under_observation(
             grace_s=arguments.grace,
             restarts=restart_policy(arguments),
             parts=parse(parts),
+            standby=standby,
         )
         say = _say_nothing if arguments.quiet else _say
         if job_id != given:

@@ -82,7 +82,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _complain(f"not installed here: {', '.join(missing)}", 1)
     command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
     status = run_under_observation(
-        command, arguments, job_id=job_id, environ={**environment(config.ranks), **environ}
+        command,
+        arguments,
+        job_id=job_id,
+        environ={**environment(config.ranks), **environ},
+        standby=settings.uses("standby"),
     )
     if status or not (settings.publish_to and settings.uses("standalone_publishing")):
         return status

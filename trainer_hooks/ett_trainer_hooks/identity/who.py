@@ -81,13 +81,23 @@ def identity_from_env(  # noqa: PLR0913 - the world is injected
         accelerators=accelerators,
         accelerator_type=accelerator_type,
         allocated_at=placement.allocated_at(values),
-        process_started_at=process_started_at(process),
+        process_started_at=process_started_at(started_as(environ, process)),
         labels={**placement.labels(values), **labels_from_env(environ)},
     )
     if values.number("LOCAL_RANK") in (None, 0):
         for sentence in values.ignored.values():
             warn(sentence)
     return who
+
+
+def started_as(environ: Mapping[str, str], process: int) -> int:
+    """The process whose start counts: the one that a standby runs in the place of, else `process`.
+
+    >>> started_as({"ETT_STANDS_FOR": "70:4711"}, 70), started_as({"ETT_STANDS_FOR": "70:4711"}, 71)
+    (4711, 71)
+    """
+    standby, _, rank = environ.get("ETT_STANDS_FOR", "").partition(":")
+    return int(rank) if standby == str(process) and rank.isdecimal() else process
 
 
 def new_writer() -> str:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from ett_trainer_hooks.launcher.ranks import RankWatch
 from ett_trainer_hooks.launcher.settings import LaunchSettings
 from ett_trainer_hooks.launcher.stalls.stopped import StoppedWatch
 from ett_trainer_hooks.launcher.stalls.watchdog import watch_for_stalls
+from ett_trainer_hooks.launcher.standbys import StandIn, keeping
 from ett_trainer_hooks.launcher.stopping import Stop, listening, scheduled_end
 from ett_trainer_hooks.launcher.supervision import Supervision
 from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
@@ -167,9 +168,15 @@ def _observed(
         later(MEANWHILE_AFTER_S, meanwhile),
         closing(journal),
         closing(KernelLog()) as kernel,
+        ExitStack() as beside,
     ):
         memory = OomCounter()
-        supervision = _supervision(start, journal, opened, memory)
+        stand_ins: dict[int, StandIn] = {}
+        supervision = _supervision(start, journal, opened, memory, stand_ins)
+        standbys = beside.enter_context(
+            keeping(settings, supervision, place / who.writer, stand_ins, start.say)
+        )
+        family.onlookers = standbys.onlookers
         machine = Machine(kernel, memory, supervision, start.clock)
         rooms = [stream.room(supervision.output_given_up) for stream in opened]
         stalls = watch_for_stalls(
@@ -184,10 +191,17 @@ def _observed(
         stopped = StoppedWatch(
             lambda: supervision.watch.alive, supervision.fact, monotonic=time.monotonic, wall=start.clock.now
         )
-        looks = [machine.look, supervision.look, stalls.look, stopped.look, *(room.look for room in rooms)]
+        looks = [
+            standbys.look,
+            machine.look,
+            supervision.look,
+            stalls.look,
+            stopped.look,
+            *(room.look for room in rooms),
+        ]
         attempts = Attempts(
             command=settings.command,
-            environment=start.environment,
+            environment={**start.environment, **standbys.environment},
             outputs=[stream.path for stream in opened],
             supervision=supervision,
             stop=start.stop,
@@ -217,11 +231,23 @@ def _use(parts: frozenset[str], supervision: Supervision, environment: dict[str,
         dynamic_sources.leave_open(supervision, environment, modules={})
 
 
-def _supervision(start: Start, journal: Journal, opened: Sequence[Stream], memory: OomCounter) -> Supervision:
+def _supervision(
+    start: Start,
+    journal: Journal,
+    opened: Sequence[Stream],
+    memory: OomCounter,
+    stand_ins: Mapping[int, StandIn],
+) -> Supervision:
     who = start.identity
     return Supervision(
         journal,
-        RankWatch(journal.path.parent, job_id=who.job_id, node=who.node, now=start.clock.now),
+        RankWatch(
+            journal.path.parent,
+            job_id=who.job_id,
+            node=who.node,
+            now=start.clock.now,
+            stand_ins=stand_ins,
+        ),
         [stream.listener for stream in opened],
         start.clock,
         error_file=Path(start.environment[ERROR_FILE]),

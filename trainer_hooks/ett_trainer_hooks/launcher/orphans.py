@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,7 +52,7 @@ class Family:
     in their environment finds those that lost their parent, at the price of a look at all processes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the world is injected
         self,
         mark: str,
         environ: Mapping[str, str],
@@ -60,12 +60,15 @@ class Family:
         adopted: bool,
         proc: Path = PROC,
         launcher: int | None = None,
+        onlookers: Callable[[], Container[int]] = tuple,
     ) -> None:
         self._mark = mark
         self._own_run = environ.get(ELASTIC_RUN)
         self._adopted = adopted
         self._proc = proc
         self._launcher = os.getpid() if launcher is None else launcher
+        self.onlookers = onlookers
+        """Processes that do no work of the job, and end by themselves when it does."""
 
     def living(self) -> list[Process]:
         """Everything of the family that lives, in order of pid.
@@ -78,7 +81,12 @@ class Family:
         if not self._adopted:
             table = procfs.processes(self._proc)
             found |= {each.pid: each for each in table if self._is_marked(each.pid)}
-        return [found[pid] for pid in sorted(found) if found[pid].lives and pid != self._launcher]
+        besides = self.onlookers()
+        return [
+            found[pid]
+            for pid in sorted(found)
+            if found[pid].lives and pid != self._launcher and pid not in besides
+        ]
 
     def workers(self, ranks: Iterable[int]) -> list[Process]:
         """The ranks of the family that live; `ranks` are those that keep a journal.

@@ -16,6 +16,7 @@ import msgspec
 from ett_core.events import AttemptEnd, AttemptStart, decode
 from ett_trainer_hooks.journal.parts import first_part, last_part, pid_of
 from ett_trainer_hooks.journal.segments import journals_in
+from ett_trainer_hooks.launcher.standbys import StandIn
 from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
 from ett_trainer_hooks.procfs import (
     Process,
@@ -85,13 +86,21 @@ class Unseen:
 class RankWatch:
     """Finds the ranks of a job in a directory of journals, and those that die without a word.
 
+    `stand_ins` tells of standbys that have taken over: who waits in their place, and its environment.
     Journals that lie there at the beginning are of earlier runs and left out. A process in another
     pid namespace is watched where its pid here can be found; else its silence is all that is known,
     and silence is no death.
     """
 
-    def __init__(
-        self, directory: Path, *, job_id: str, node: str, now: Callable[[], float], proc: Path = Path("/proc")
+    def __init__(  # noqa: PLR0913 - the world is injected
+        self,
+        directory: Path,
+        *,
+        job_id: str,
+        node: str,
+        now: Callable[[], float],
+        proc: Path = Path("/proc"),
+        stand_ins: Mapping[int, StandIn] | None = None,
     ) -> None:
         self.attempt: int | None = None
         """The highest attempt that any rank has begun; None before the first."""
@@ -108,6 +117,7 @@ class RankWatch:
         self._node = node
         self._now = now
         self._proc = proc
+        self._stand_ins = {} if stand_ins is None else stand_ins
         self._settled = set(journals_in(directory))
         self._alive: dict[Path, RankProcess] = {}
         self._unseen: dict[Path, Unseen] = {}
@@ -164,8 +174,7 @@ class RankWatch:
             self._settled.add(journal)
             return
         self.attempt = max(start.attempt, self.attempt or 0)
-        found = find_process(pid, start.process_started_at, self._proc)
-        environ = {} if found is None else environment(found.pid, self._proc)
+        found, environ = self._found(pid, start.process_started_at)
         process = RankProcess(
             journal,
             start.rank,
@@ -176,12 +185,21 @@ class RankWatch:
             Path(environ[ERROR_FILE]) if environ.get(ERROR_FILE) else None,
         )
         self.met |= {pid, process.pid}
+        if pid in self._stand_ins:
+            self.met.add(self._stand_ins[pid].rank_pid)
         if process.local_rank is not None:
             self.rank_of_local[process.local_rank] = process.rank
         if found is None:
             self._unseen[journal] = Unseen(process, size_of(journal), self._now())
         else:
             self._alive[journal] = process
+
+    def _found(self, pid: int, started_at: float | None) -> tuple[Process | None, Mapping[str, str]]:
+        """The process of a journal, and what it was started with: a standby as the rank that it runs for."""
+        if (stand_in := self._stand_ins.get(pid)) is not None:
+            return process_of(pid, self._proc), stand_in.environ
+        found = find_process(pid, started_at, self._proc)
+        return found, {} if found is None else environment(found.pid, self._proc)
 
     def _is_alive(self, process: RankProcess) -> bool:
         ticks = start_ticks(process.pid, self._proc)

@@ -13,6 +13,9 @@ from ett_trainer_hooks.launcher.restarts import RestartPolicy
 from ett_trainer_hooks.launcher.stalls import StallSettings
 from ett_trainer_hooks.pipeline.parts import OF_THE_ENVIRONMENT
 from ett_trainer_hooks.shipping.transport import poster
+from ett_trainer_hooks.standby.handing_over import PLACE
+
+OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,8 @@ class LaunchSettings:
     """Seconds that the command has to end once the job is stopped, and ranks that outlive it."""
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
     """When the command is started again by the launcher; never by default."""
+    standby: bool = False
+    """Whether ranks that ask for it get a standby: a process that has prepared their next start."""
     stalls: StallSettings = field(default_factory=StallSettings)
     """What counts as a stall, and what is done about one."""
     parts: frozenset[str] = frozenset()
@@ -71,7 +76,9 @@ class LaunchSettings:
 
         Its output goes to files, which Python would fill in blocks: it is told to write at once,
         unless `PYTHONUNBUFFERED` is set already. Its processes are observed automatically, unless
-        `ETT_AUTO=0` says otherwise.
+        `ETT_AUTO=0` says otherwise. With standbys each start of torchrun's ranks gets a store of its
+        own: in the one that they share otherwise a rank that is there at once finds the addresses of the
+        start before.
         """
         ours = {
             "ETT_JOB_ID": sanitised_job_id(self.job_id),
@@ -82,4 +89,7 @@ class LaunchSettings:
         loud = {"PYTHONUNBUFFERED": "1"}
         labels = {label_variable(name): text for name, text in self.labels.items()}
         surrounding = {**loud, **environ, **ours, **labels}
-        return observed(surrounding)
+        surrounding.pop(PLACE, None)
+        if self.standby:
+            surrounding.setdefault(OWN_STORE, "1")
+        return observed(surrounding, standby=self.standby)

@@ -15,6 +15,7 @@ PARTS: dict[str, str] = {
     "async_checkpoint": "saves go on beside the training, into a store that no kill and no damage spoils",
     "no_wait_staging": "weights are copied during the next forward pass; with async_checkpoint",
     "interval_control": "the checkpoint interval is set from what saves take and how often the job fails",
+    "standby": "under ett run --standby, a process that waits has prepared the next start of each rank",
     "preemption": "a job that is told to go saves first, where that fits into the grace time and pays",
     "standalone_publishing": "a process of its own publishes the model once the trainer has left",
 }

@@ -15,15 +15,22 @@ from ett_trainer_hooks.reference.settings import Settings
 
 
 class Compiled:
-    """The parts `pgo`, `dynamic_sources`, `bundle` and `one_compile` of the reference trainer."""
+    """The parts `pgo`, `dynamic_sources`, `bundle` and `one_compile` of the reference trainer.
 
-    def __init__(self, settings: Settings, recorder: Recorder) -> None:
+    With what it needs compiled `in_memory` of this very process, nothing is loaded or shared.
+    """
+
+    def __init__(self, settings: Settings, recorder: Recorder, *, in_memory: bool = False) -> None:
         self._recorder = recorder
         self._keeps_profile = settings.compile and settings.uses("pgo") and profile.keep(recorder)
         if settings.compile and settings.uses("dynamic_sources"):
             dynamic_sources.leave_open(recorder)
         self._bundle: ProcessBundle | None = None
         self._shared: SharedCompiles | None = None
+        if in_memory:
+            if settings.compile and (settings.uses("bundle") or settings.uses("one_compile")):
+                prepare_compiler()
+            return
         if settings.compile and settings.uses("bundle"):
             name = f"dlrm-batch{settings.batch_size}-dim{settings.embedding_dim}"
             store = BundleSettings(address=f"{settings.cache}/bundles", name=name)

@@ -16,21 +16,27 @@ from types import ModuleType
 from typing import Any
 
 from ett_trainer_hooks import Recorder
-from ett_trainer_hooks.pipeline import toolchain
+from ett_trainer_hooks.pipeline import standby, toolchain
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.collectives import CollectiveCount
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
-from ett_trainer_hooks.reference import criteo
+from ett_trainer_hooks.reference import criteo, standing_by
 from ett_trainer_hooks.reference.compiled import Compiled
 from ett_trainer_hooks.reference.saving import policy_of
 from ett_trainer_hooks.reference.settings import Settings
+from ett_trainer_hooks.reference.source import Source
 
 
 def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] = time.monotonic) -> None:
     """Start, resume from the newest intact checkpoint, train to the last step."""
     with ExitStack() as leaving:
         start = Start(settings, recorder, leaving, policy_of(settings, recorder, clock, os.environ))
+
+        def first_steps_done() -> None:
+            start.compiled.first_steps_done()
+            standing_by.ask(settings)
+
         begun = run(start.stages(), recorder, side_by_side=settings.uses("stages"))
         start.collectives.tell(recorder)
         work = begun["imports"]
@@ -39,7 +45,7 @@ def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] 
         fast = begun.get("fast_batch")
         batches = fast.checked(begun["data"]) if fast else begun["data"]
         loop = work.Loop(settings, recorder, begun["learner"], begun["checkpoints"], start.policy)
-        loop.run(batches, begun["position"], first_steps_done=start.compiled.first_steps_done)
+        loop.run(batches, begun["position"], first_steps_done=first_steps_done)
         work.part()
         start.compiled.close()
 
@@ -60,7 +66,9 @@ class Start:
         """How often the loop saves; a checkpoint brings back what it has learnt."""
         self.collectives = CollectiveCount()
         """Those of the start, from the first process group on."""
-        self.compiled = Compiled(settings, recorder)
+        self._prepared: standing_by.Prepared | None = standby.prepared()
+        in_memory = self._prepared is not None and self._prepared.is_compiled
+        self.compiled = Compiled(settings, recorder, in_memory=in_memory)
         """What need not be compiled here."""
 
     def stages(self) -> list[Stage]:
@@ -115,15 +123,8 @@ class Start:
 
     def source(self, here: Here) -> Callable[[int], criteo.Samples]:
         """A function from step to the samples of this rank, which a cancelled start does not wait for."""
-        settings, rank = self._settings, int(os.environ["RANK"])
-        signal = criteo.planted_signal(settings.seed, settings.rows)
-        ready_at = time.monotonic() + settings.data_warmup_s
-
-        def samples(step: int) -> criteo.Samples:
-            here.cancelled.wait(max(0.0, ready_at - time.monotonic()))  # a source that is not there yet
-            return criteo.samples(signal, settings.seed, rank, step, settings.batch_size)
-
-        return samples
+        source = Source(self._settings) if self._prepared is None else self._prepared.source
+        return source.samples(int(os.environ["RANK"]), here.cancelled)
 
     def checkpoints(self, _: Here, work: ModuleType, __: None) -> Any:  # noqa: ANN401
         """What saves the learner, and finds what was saved."""
@@ -156,14 +157,8 @@ class Start:
 
     def fast_batch(self, _: Here, work: ModuleType, model: Any, *__: object) -> FastBatch:  # noqa: ANN401
         """The dense parts compiled with a made-up batch, once all that draws random numbers is done."""
-        settings, model_of = self._settings, work.model
-        fast = FastBatch(
-            model_of.batch_spec(settings),
-            model_of.dense_forward(settings),
-            self._recorder,
-            {"backend": settings.backend},
-        )
-        fast.rehearse(model_of.dense_parts(model))
+        fast: FastBatch = work.fast_batch(self._settings, self._recorder)
+        fast.rehearse(work.model.dense_parts(model))
         return fast
 
     def data(

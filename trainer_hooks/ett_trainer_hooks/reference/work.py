@@ -15,6 +15,7 @@ from torchrec.distributed.types import ShardingPlan
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
+from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.plan_store import PlanStore, stored_plan
 from ett_trainer_hooks.pipeline.shard_metadata import local_metadata
 from ett_trainer_hooks.reference import criteo, model
@@ -27,6 +28,7 @@ __all__ = [
     "Loop",
     "build",
     "device",
+    "fast_batch",
     "join_ranks",
     "keeper",
     "local_metadata",
@@ -55,6 +57,12 @@ def build(settings: Settings, on: torch.device) -> torch.nn.Module:
     if settings.compile:
         model.compile_dense_parts(dlrm, settings.backend)
     return dlrm
+
+
+def fast_batch(settings: Settings, recorder: Recorder) -> FastBatch:
+    """What compiles the dense parts with a made-up batch."""
+    forward = model.dense_forward(settings)
+    return FastBatch(model.batch_spec(settings), forward, recorder, {"backend": settings.backend})
 
 
 def plan_again(dlrm: torch.nn.Module, on: torch.device, address: str, recorder: Recorder) -> ShardingPlan:

@@ -1,5 +1,7 @@
 """Runs at the start of every Python process of an observed job: waits for torch, then steps aside.
 
+A rank for which a standby waits hands its program over to that one, before anything else is done.
+
 One finder that compares a name, and nothing imported that Python has not imported already; nothing
 of ettwatch before torch is asked for. Where the Python that trains lacks ettwatch, the packages
 beside this file are used, if they fit it. A `sitecustomize` that the machine has of its own runs as
@@ -81,19 +83,29 @@ def is_wanted() -> bool:
     return bool(asked) and not off and sys.version_info >= OLDEST
 
 
-def note_start() -> None:
-    """Note that torchrun has started this rank, however early it may end.
+def of_file(folder: str, name: str, function: str) -> object:
+    """A function of a file of ours, which is run by itself, as its package would take time to import."""
+    path = os.path.join(os.path.dirname(os.path.dirname(HERE)), folder, name)  # noqa: PTH118, PTH120
+    with open(path) as file:  # noqa: PTH123
+        code = compile(file.read(), path, "exec")
+    found = {"__name__": "ett_alone"}
+    exec(code, found)  # noqa: S102 - a file of ours
+    return found[function]
 
-    The file that does it is run by itself, as its package would take time to import.
-    """
-    path = os.path.join(os.path.dirname(os.path.dirname(HERE)), "identity", "elastic_starts.py")  # noqa: PTH118, PTH120
-    try:
-        with open(path) as file:  # noqa: PTH123
-            code = compile(file.read(), path, "exec")
-        found = {"__name__": "ett_elastic_starts"}
-        exec(code, found)  # noqa: S102 - a file of ours
-        found["starts_before"](os.environ, os.getpid())  # type: ignore[operator]
+
+def note_start() -> None:
+    """Note that torchrun has started this rank, however early it may end."""
+    try:  # noqa: SIM105 - contextlib takes time to import
+        of_file("identity", "elastic_starts.py", "starts_before")(os.environ, os.getpid())  # type: ignore[operator]
     except Exception:  # noqa: BLE001, S110 - the recorder notes it later, as without this file
+        pass
+
+
+def hand_over() -> None:
+    """End as the standby does that runs this program, where there is one; else go on as usual."""
+    try:  # noqa: SIM105
+        of_file("standby", "handing_over.py", "hand_over")(os.environ)  # type: ignore[operator]
+    except Exception:  # noqa: BLE001, S110 - it starts as it would without a standby
         pass
 
 
@@ -115,4 +127,6 @@ if is_wanted():
     sys.meta_path.insert(0, OnTorch())
     if "TORCHELASTIC_ERROR_FILE" in os.environ:
         note_start()
+if "ETT_STANDBY" in os.environ and sys.version_info >= OLDEST:
+    hand_over()
 run_the_next()

@@ -1,0 +1,254 @@
+"""The next start of a rank runs in a process that has prepared it, and nobody can tell by its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from ett_trainer_hooks import procfs
+from ett_trainer_hooks.launcher.standbys import Standbys
+from ett_trainer_hooks.pipeline import standby
+from ett_trainer_hooks.standby.handing_over import hand_over, is_ours
+from ett_trainer_hooks.standby.wanted import Wanted
+
+AGENT = """
+import os, signal, subprocess, sys
+environ = dict(os.environ, LOCAL_RANK="0", RANK="0", WORLD_SIZE="1", TORCHELASTIC_RUN_ID="x")
+for start in range(int(os.environ.get("STARTS", "2"))):
+    environ["TORCHELASTIC_RESTART_COUNT"] = str(start)
+    words = sys.argv[1:] + (["more"] if start and "MORE" in os.environ else [])
+    rank = subprocess.Popen([sys.executable, "-u", *words], env=environ, start_new_session=True)
+    print("rank", rank.pid, flush=True)
+    status = rank.wait()
+    print("ended", status, flush=True)
+sys.exit(0 if status == 0 else 1)
+"""
+TRAIN = """
+import os, pathlib, signal, sys, time
+import warm
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline import standby
+recorder = Recorder.from_env()
+start = os.environ["TORCHELASTIC_RESTART_COUNT"]
+print("start", start, "in", os.getpid(), "with", standby.prepared(), sys.argv[1:], __name__, flush=True)
+for _ in recorder.batches(range(3)):
+    pass
+standby.prepare(warm.up, "words")
+socket = pathlib.Path(os.environ["ETT_STANDBY"], "0.socket")
+if start == "0":
+    while not socket.exists() and "ALONE" not in os.environ:
+        time.sleep(0.01)
+    os._exit(1)
+{end}
+"""
+WARM = """
+import os, signal
+def up(*words):
+    {fails}
+    assert "ETT_DISABLED" in os.environ and "ETT_STANDBY" not in os.environ
+    return (words, os.getpid())
+"""
+
+
+def lives(pid):
+    found = procfs.process_of(pid)
+    return found is not None and found.lives
+
+
+def standbys_of(place):
+    """The processes of keepers and of standbys that still run as such."""
+    found = []
+    for each in procfs.processes():
+        try:
+            words = (procfs.PROC / str(each.pid) / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if each.lives and b"ett_trainer_hooks.standby" in words and str(place).encode() in words:
+            found.append(each.pid)
+    return found
+
+
+@pytest.fixture
+def job(ett_run, events_in, tmp_path):
+    """Runs a rank twice; how it ended, what was printed, and the events."""
+
+    class Job:
+        def start(self, end="recorder.close('succeeded')", *arguments, fails="", words=None, **environ):
+            (tmp_path / "t").mkdir()
+            (tmp_path / "train.py").write_text(TRAIN.format(end=end))
+            (tmp_path / "warm.py").write_text(WARM.format(fails=fails))
+            words = [str(tmp_path / "train.py")] if words is None else words
+            environ |= {"TMPDIR": str(tmp_path / "t")}
+            options = ["--standby", "--grace", "5"]
+            return ett_run(AGENT, *words, *arguments, options=options, **environ)
+
+        def run(self, *arguments, **more):
+            child = self.start(*arguments, **more)
+            out, err = child.communicate(timeout=90.0)
+            self.err = err
+            self.events = events_in(tmp_path / "journal")
+            return out.splitlines()
+
+        def decisions(self):
+            return {event.what: event.why for event in self.events if event.kind == "decision"}
+
+    return Job()
+
+
+def process_in(line):
+    return int(line.split(" in ")[1].split()[0])
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("recorder.close('succeeded')", 0),
+        ("sys.exit(7)", 7),
+        ("raise ValueError('bad')", 1),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -9),
+        ("os.kill(os.getpid(), signal.SIGUSR1)", -10),
+    ],
+)
+def test_the_next_start_runs_in_the_standby_and_ends_as_it_would_have(job, end, status):
+    """Same arguments, output and exit status; the events are those of a process that started then."""
+    lines = job.run(end, "--steps", "3")
+    first, second = (line for line in lines if line.startswith("start "))
+    pid = process_in(second)
+    assert first.endswith("with None ['--steps', '3'] __main__")
+    assert second == f"start 1 in {pid} with (('words',), {pid}) ['--steps', '3'] __main__"
+    assert lines[-1] == f"ended {status}"
+    assert pid not in [int(line.split()[1]) for line in lines if line.startswith("rank ")]
+    starts = [event for event in job.events if event.kind == "attempt_start" and event.rank == 0]
+    assert [event.attempt for event in starts] == [0, 1]
+    end_of_first = max(event.time for event in job.events if event.writer == starts[0].writer)
+    assert starts[1].process_started_at > end_of_first - 0.05
+    deaths = [event for event in job.events if event.kind == "failure" and event.attempt == 1]
+    known = [(event.exit_code, event.signal) for event in deaths if event.rank == -1 and event.of_rank == 0]
+    assert known == ([(None, -status)] if status < 0 else [])
+    assert "the standby took over" in job.decisions()
+
+
+def test_signals_to_the_rank_reach_the_program(job):
+    """Those that torchrun sends when it stops a rank; the program's handler decides how it ends."""
+    child = job.start(
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        "print('waits', flush=True)\nwhile True: time.sleep(0.05)"
+    )
+    lines = []
+    while not lines or lines[-1] != "waits":
+        lines.append(child.stdout.readline().strip())
+    rank = [int(line.split()[1]) for line in lines if line.startswith("rank ")][-1]
+    os.kill(rank, signal.SIGTERM)
+    out, _ = child.communicate(timeout=60.0)
+    assert out.splitlines()[-1] == "ended 5"
+
+
+def test_a_rank_that_is_killed_takes_its_standby_with_it(job, eventually):
+    """What torchrun ends is ended."""
+    child = job.start("print('waits', flush=True)\nwhile True: time.sleep(0.05)")
+    lines = []
+    while not lines or lines[-1] != "waits":
+        lines.append(child.stdout.readline().strip())
+    rank = [int(line.split()[1]) for line in lines if line.startswith("rank ")][-1]
+    running = process_in(lines[-2])
+    assert lives(running)
+    os.kill(rank, signal.SIGKILL)
+    out, _ = child.communicate(timeout=60.0)
+    assert out.splitlines()[-1] == "ended -9"
+    eventually(lambda: not lives(running))
+
+
+def test_a_standby_that_does_not_fit_is_not_used(job):
+    """The rank starts as usual, and the reason is told."""
+    lines = job.run(MORE="1")
+    assert "start 1 in" in lines[-2]
+    assert "with None ['more'] __main__" in lines[-2]
+    why = job.decisions()["the standby was not used"]
+    assert why.startswith("local rank 0: it was made for `")
+    assert why.endswith("; the rank started as usual")
+
+
+def test_a_standby_that_cannot_be_prepared_costs_nothing(job, tmp_path):
+    """The job goes on, and the reason is told."""
+    told = "any(b'no standby' in each.read_bytes() for each in pathlib.Path(sys.argv[1]).glob('*.jsonl'))"
+    end = f"while not {told}: time.sleep(0.05)"
+    lines = job.run(end, str(tmp_path / "journal"), fails="raise KeyError('no data')", ALONE="1")
+    assert "with None" in lines[-2]
+    assert lines[-1] == "ended 0"
+    why = job.decisions()["no standby"]
+    assert why.startswith("local rank 0: preparing it failed: KeyError: 'no data'; see ")
+
+
+def test_a_module_is_run_as_python_runs_it(job, tmp_path):
+    lines = job.run(words=["-m", "train"], PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path[1:]]))
+    assert lines[-2].endswith("[] __main__")
+    assert "with (('words',)" in lines[-2]
+
+
+def test_no_standby_is_left_when_the_job_is_over(job, tmp_path, eventually):
+    job.run()
+    eventually(lambda: not standbys_of(tmp_path))
+    assert list((tmp_path / "t").glob("ett-standby-*")) == []
+
+
+def test_no_standby_outlives_a_launcher_that_is_killed(job, tmp_path, eventually):
+    """Those that wait end with it; one that runs the program goes on, as the program would."""
+    end = "print('waits', flush=True)\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.05)"
+    child = job.start(end, str(tmp_path / "go"))
+    lines = []
+    while not lines or lines[-1] != "waits":
+        lines.append(child.stdout.readline().strip())
+    running = process_in(lines[-2])
+    eventually(lambda: len(list((tmp_path / "t").glob("ett-standby-*/0.socket"))) == 1)
+    assert len(standbys_of(tmp_path)) == 4
+    child.kill()
+    eventually(lambda: len(standbys_of(tmp_path)) == 2)
+    assert lives(running)
+    (tmp_path / "go").touch()
+    eventually(lambda: not standbys_of(tmp_path))
+
+
+def test_a_directory_that_others_may_enter_is_not_trusted(tmp_path):
+    """Whoever listens there may be somebody else."""
+    tmp_path.chmod(0o755)
+    assert not is_ours(str(tmp_path))
+    (tmp_path / "0.socket").touch()
+    hand_over({"ETT_STANDBY": str(tmp_path), "LOCAL_RANK": "0"})  # returns
+    tmp_path.chmod(0o700)
+    assert is_ours(str(tmp_path))
+    hand_over({"ETT_STANDBY": str(tmp_path), "LOCAL_RANK": "0"})  # nobody listens
+
+
+def test_the_directory_of_the_sockets_is_for_one_user(tmp_path):
+    class Nobody:
+        def decision(self, *_):
+            raise AssertionError
+
+        heard = decision
+
+    standbys = Standbys(Nobody(), lambda local_rank: tmp_path / str(local_rank), {})
+    assert is_ours(standbys.environment["ETT_STANDBY"])
+    standbys.look()
+    standbys.close()
+    assert not Path(standbys.environment["ETT_STANDBY"]).exists()
+
+
+def test_what_cannot_be_imported_cannot_be_prepared():
+    """A standby is another process: it finds the function by its name."""
+    with pytest.raises(ValueError, match="cannot be imported by another process"):
+        standby.prepare(lambda: None)
+
+
+def test_without_a_launcher_nothing_is_asked_for(tmp_path):
+    assert not standby.prepare(json.dumps, environ={})
+    assert not standby.prepare(json.dumps, environ={"ETT_STANDBY": str(tmp_path)})
+    assert standby.prepare(json.dumps, "x", environ={"ETT_STANDBY": str(tmp_path), "LOCAL_RANK": "3"})
+    wanted = Wanted.load(tmp_path / "3.wanted")
+    assert (wanted.function, wanted.arguments, wanted.argv) == ("json:dumps", ["x"], sys.orig_argv)
+    assert (tmp_path / "3.wanted").stat().st_mode & 0o077 == 0
+    assert standby.prepared() is None
