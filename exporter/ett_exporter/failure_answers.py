@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import msgspec
 
@@ -80,11 +80,12 @@ def groups_of(
         for key, group in members.items()
     }
     total = sum(sizes.values())
+    whole = _Whole(len(failures), sum(map(_lost_s, failures)))
     found = []
     reached = 0.0
     for key in sorted(members, key=lambda key: (-sizes[key], key)):
         reached += sizes[key]
-        found.append(_group(key, members[key], failures, prices, reached / total if total else None))
+        found.append(_group(key, members[key], whole, prices, reached / total if total else None))
     return found
 
 
@@ -110,21 +111,28 @@ def over_time(
     ]
 
 
+class _Whole(NamedTuple):
+    """All failures together."""
+
+    number: int
+    lost_s: float
+
+
 def _group(
     key: str,
     members: Sequence[Failure],
-    failures: Sequence[Failure],
+    whole: _Whole,
     prices: Mapping[str, float],
     cumulative: float | None,
 ) -> FailureGroup:
-    all_lost_s, lost_s = (sum(map(_lost_s, group)) for group in (failures, members))
+    lost_s = sum(map(_lost_s, members))
     recovered = [failure.ttr_s for failure in members if failure.ttr_s is not None]
     return FailureGroup(
         key=key,
         count=len(members),
         jobs=len({failure.job_id for failure in members}),
-        count_ratio=len(members) / len(failures),
-        lost_ratio=lost_s / all_lost_s if all_lost_s else None,
+        count_ratio=len(members) / whole.number,
+        lost_ratio=lost_s / whole.lost_s if whole.lost_s else None,
         cumulative_ratio=cumulative,
         unsaved_s=sum(failure.losses.unsaved_s for failure in members),
         stalled_s=sum(failure.losses.stalled_s for failure in members),

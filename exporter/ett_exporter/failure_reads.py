@@ -38,7 +38,7 @@ from ett_exporter.history import FleetHistory
 from ett_exporter.live import JobView
 from ett_exporter.pages import page_of
 from ett_exporter.queries import FailuresQuery, Filter, NodesQuery, Nothing, RunsQuery, WindowQuery
-from ett_exporter.reads import RENEW_FOR_S, UnknownJobError
+from ett_exporter.reads import UnknownJobError
 from ett_exporter.recent import Recent
 from ett_exporter.service import Service
 
@@ -60,13 +60,13 @@ class FailureReads:
         """Failures of many jobs, the latest first; grouped as asked, the largest group first."""
         now = self._service.clock()
         views = {view.account.job_id: view for view in self._views(query) if view.account.failures}
-        span = query.span(now)
-        rows = self._history.rows(views.values())
+        begin, end = query.span(now)
+        is_wanted = query.wanted()
         found = [
             (failure, place)
-            for each in rows
-            for place, failure in enumerate(each.failures)
-            if span[0] <= failure.time < span[1] and query.wants(failure)
+            for failures in self._history.failures(views.values())
+            for place, failure in enumerate(failures)
+            if begin <= failure.time < end and is_wanted(failure)
         ]
         found.sort(key=lambda each: (-each[0].time, each[0].id))
         shown, total, following = page_of(found, query)
@@ -79,7 +79,7 @@ class FailureReads:
             next_offset=following,
             group_by=query.group_by,
             groups=groups_of(chosen, query.group_by, query.order, prices) if query.group_by else [],
-            over_time=_over_time(chosen, query, span, now) if query.buckets else [],
+            over_time=_over_time(chosen, query, (begin, end), now) if query.buckets else [],
             **lost(chosen, prices),
         )
 
@@ -157,8 +157,7 @@ class FailureReads:
         return self._history.rows(view for view in self._views(query) if view.account.end >= begin)
 
     def _views(self, jobs: Filter) -> Sequence[JobView]:
-        views = self._service.known_views(self._service.clock(), RENEW_FOR_S)
-        return jobs.chosen(views)
+        return jobs.chosen(self._service.known_views(self._service.clock()))
 
 
 class _Looked(Generic[A]):

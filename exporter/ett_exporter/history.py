@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from ett_core.fleet.rows import Rows, rows_of
+from ett_core.accounting import AttemptAccount, FailureAccount
+from ett_core.components import COMPONENTS
+from ett_core.failures import Diagnosis
+from ett_core.fleet.endings import FAILED
+from ett_core.fleet.rows import Failure, Rows, rows_of
+from ett_core.packed_records import Packed, PackedRecords
 from ett_exporter.live import JobView
 
 MOST_ROWS = 60_000
 """Runs and failures kept, together; at about 1 kB each."""
+RECOVERING = frozenset(name for name in COMPONENTS if name.startswith("recover."))
+"""Components that grow until a job has recovered from its last failure."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
     known: _Known
+    failures_of: _FailuresOf | None
     rows: Rows
 
 
@@ -38,6 +47,16 @@ class FleetHistory:
             self._forget()
             return [each for each in found if each.job_id in self._kept]
 
+    def failures(self, views: Iterable[JobView]) -> list[Sequence[Failure]]:
+        """The failures of these jobs, by job; of too many jobs, of those that ended last.
+
+        Time alone changes nothing of them once the job trains again.
+        """
+        with self._lock:
+            found = [(view.account.job_id, self._failures(view)) for view in views]
+            self._forget()
+            return [failures for job_id, failures in found if job_id in self._kept]
+
     def of_job(self, view: JobView) -> Rows:
         """The rows of one job."""
         with self._lock:
@@ -48,8 +67,14 @@ class FleetHistory:
         job_id, known = view.account.job_id, _known(view)
         kept = self._kept.get(job_id)
         if kept is None or kept.known != known:
-            kept = self._kept[job_id] = _Kept(known, rows_of_view(view))
+            kept = self._kept[job_id] = _Kept(known, _failures_of(view), rows_of_view(view))
         return kept.rows
+
+    def _failures(self, view: JobView) -> Sequence[Failure]:
+        kept = self._kept.get(view.account.job_id)
+        if kept is not None and kept.failures_of is not None and kept.failures_of == _failures_of(view):
+            return kept.rows.failures
+        return self._rows(view).failures
 
     def _forget(self) -> None:
         """Forget the jobs that ended first, while there are too many rows."""
@@ -74,7 +99,7 @@ def _size(rows: Rows) -> int:
     return len(rows.runs) + len(rows.failures)
 
 
-class _Known(msgspec.Struct, frozen=True):
+class _Known(NamedTuple):
     """What rows were made of, in small: while it is the same, so are they."""
 
     as_of: float | None
@@ -82,8 +107,8 @@ class _Known(msgspec.Struct, frozen=True):
     end: float
     last_event_at: float
     components: Mapping[str, float]
-    causes: Sequence[str]
     labels: Mapping[str, str]
+    diagnoses: Sequence[Diagnosis]
 
 
 def _known(view: JobView) -> _Known:
@@ -93,6 +118,36 @@ def _known(view: JobView) -> _Known:
         end=account.end,
         last_event_at=account.last_event_at,
         components=account.components,
-        causes=[diagnosis.failure_class for diagnosis in view.diagnoses],
         labels=view.details.labels,
+        diagnoses=view.diagnoses,
+    )
+
+
+class _FailuresOf(NamedTuple):
+    """What the failures of a job in memory were made of."""
+
+    earlier: Packed[AttemptAccount]
+    """All attempts but the last, as one object."""
+    last: AttemptAccount | None
+    """The last one, where it has failed."""
+    recovering_s: Sequence[float]
+    failures: Sequence[FailureAccount]
+    labels: Mapping[str, str]
+    accelerator_type: str
+    diagnoses: Sequence[Diagnosis]
+
+
+def _failures_of(view: JobView) -> _FailuresOf | None:
+    attempts, components = view.account.attempts, view.account.components
+    if not isinstance(attempts, PackedRecords) or not attempts:
+        return None
+    last = attempts[-1]
+    return _FailuresOf(
+        attempts.earlier,
+        last if last.outcome == FAILED else None,
+        [seconds for name, seconds in components.items() if name in RECOVERING],
+        view.account.failures,
+        view.details.labels,
+        view.details.accelerator_type,
+        view.diagnoses,
     )

@@ -30,7 +30,7 @@ from ett_exporter.lever_types import CacheComparison, CacheRuns, Intervals, What
 from ett_exporter.live import WINDOWS_S, JobView
 from ett_exporter.pages import page_of
 from ett_exporter.queries import CacheRunsQuery, ComparisonQuery, Filter, Page, QueryError, WhatIfQuery
-from ett_exporter.reads import RENEW_FOR_S, UnknownJobError
+from ett_exporter.reads import UnknownJobError
 from ett_exporter.recent import Recent
 from ett_exporter.service import Service
 
@@ -191,4 +191,4 @@ class LeverReads:
         return _Runs(now, runs, verdicts, families, warm_levels(runs, verdicts))
 
     def _views(self, jobs: Filter) -> list[JobView]:
-        return jobs.chosen(self._service.known_views(self._service.clock(), RENEW_FOR_S))
+        return jobs.chosen(self._service.known_views(self._service.clock()))

@@ -187,11 +187,11 @@ class FailuresQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True)
             begin = -math.inf if self.window is None else min(now, end) - WINDOWS_S[self.window]
         return begin, end
 
-    def wants(self, failure: Failure) -> bool:
+    def wanted(self) -> Callable[[Failure], bool]:
         """Whether a failure of a job and a time that are meant is meant."""
         names = ("failure_class", "domain", "ending", "node")
-        given = ((_words(getattr(self, name)), getattr(failure, name)) for name in names)
-        return all(not wanted or value in wanted for wanted, value in given)
+        wanted = [(name, words) for name in names if (words := _words(getattr(self, name)))]
+        return lambda failure: all(getattr(failure, name) in words for name, words in wanted)
 
 
 class CacheRunsQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):

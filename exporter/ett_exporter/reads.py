@@ -60,12 +60,10 @@ from ett_exporter.queries import (
     SpanQuery,
     TimelineQuery,
 )
-from ett_exporter.service import Service
+from ett_exporter.service import QUICKLY_S, Service
 
-RENEW_FOR_S = 0.2
-"""Seconds that go into making views of jobs new before an answer about very many of them."""
-QUICKLY_S = 0.01
-"""The same for answers that many readers ask for again and again."""
+ROWS_RENEWED = 50
+"""Of a page of no more jobs than this each row is as of now, however large the fleet is."""
 
 T = TypeVar("T")
 
@@ -89,8 +87,11 @@ class Reads:
         if query.sort is not None:
             views = in_order(views, query.sort)
         shown, total, following = page_of(views, query)
+        now = self._service.clock()
+        if len(shown) <= ROWS_RENEWED:
+            shown = self._service.renewed(shown, now)
         return Jobs(
-            as_of=self._service.clock(),
+            as_of=now,
             jobs=[job_row(view) for view in shown],
             total=total,
             next_offset=following,
@@ -198,9 +199,8 @@ class Reads:
             store_write_mean_s=stats.store_write_s / stats.store_writes if stats.store_writes else None,
         )
 
-    def _views(self, jobs: Filter, renew_for_s: float = RENEW_FOR_S) -> list[JobView]:
-        views = self._service.known_views(self._service.clock(), renew_for_s)
-        return jobs.chosen(views)
+    def _views(self, jobs: Filter) -> list[JobView]:
+        return jobs.chosen(self._service.known_views(self._service.clock()))
 
     def _page(self, job_id: str, begin: float | None = None, end: float | None = None) -> JobPage:
         page = self._service.page(job_id, self._service.clock(), begin, end)

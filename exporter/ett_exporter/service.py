@@ -40,6 +40,13 @@ REJECTED_SHOWN = 100
 """Rejected lines that an answer names; it counts them all."""
 
 
+RENEW_FOR_S = 0.2
+"""Seconds that go into making views of jobs new before an answer about many of them."""
+SMALL_FLEET = 250
+"""Jobs whose views can all be made new in that time."""
+QUICKLY_S = 0.01
+"""The same for larger fleets, and for answers that many readers ask for again and again."""
+
 REPORT_IT = "a fault of the exporter, whose log names the event"
 SAVED_AT_ONCE = 50
 LOOK_AGAIN_AFTER = 0.1
@@ -185,13 +192,21 @@ class Service:
             jobs = list(self._jobs.values())
         return [view for job in jobs if (view := job.view(now)) is not None]
 
-    def known_views(self, now: float, for_s: float) -> list[JobView]:
-        """The latest view of every job, the oldest renewed for `for_s` seconds, in order of first hearing."""
-        self.roster.renew(now, for_s)
+    def known_views(self, now: float) -> list[JobView]:
+        """The latest view of every job, in order of first hearing; those of a small fleet are renewed.
+
+        Of a large one only some are: it would take long, and is done in between anyway (`exposition.Ticker`).
+        """
+        self.roster.renew(now, RENEW_FOR_S if len(self.roster) <= SMALL_FLEET else QUICKLY_S)
         with self._lock:
             jobs = list(self._jobs.values())
         views = (job.known_view if isinstance(job, LiveJob) else job.view(now) for job in jobs)
         return [view for view in views if view is not None]
+
+    def renewed(self, views: Iterable[JobView], now: float) -> list[JobView]:
+        """The same jobs as of `now`; one that stays busy as it was."""
+        jobs = ((view, self._jobs.get(view.account.job_id)) for view in views)
+        return [(isinstance(job, LiveJob) and job.view_at_once(now)) or view for view, job in jobs]
 
     def is_shown(self, view: JobView, now: float) -> bool:
         """Whether a job is on /metrics: not where it ended longer than the grace ago."""

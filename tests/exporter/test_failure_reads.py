@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import re
 import unicodedata
 from collections import Counter
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from plausible import plausible
 
 from ett_cli.simulate.fleet import Fleet
 from ett_cli.simulate.settings import scenario
@@ -18,7 +20,8 @@ from ett_core import events as ev
 from ett_core.events import encode
 from ett_exporter.api import make_app
 from ett_exporter.history import FleetHistory
-from ett_exporter.live import held_seconds
+from ett_exporter.live import LiveJob, held_seconds
+from ett_exporter.places import Kept, Place
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
@@ -324,3 +327,40 @@ def test_a_job_that_goes_on_is_read_anew(service, story):
         answers.append(asked.get("failures"))
         assert answers[-1] == Asked(opened).get("failures")
     assert answers[-1] != answers[0]
+
+
+class Past:
+    """The past of a job that was told nothing before."""
+
+    def __init__(self):
+        self.told = []
+
+    def events(self):
+        return self.told
+
+    def snapshot(self):
+        return None
+
+    def after(self, _place):
+        return ()
+
+    def delivered(self):
+        return None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_failures_that_are_kept_are_those_of_the_job_as_it_is(seed):
+    """However a job goes on, whatever comes late: what was kept of its failures is never out of date."""
+    source = random.Random(seed)
+    events, end = plausible(source)
+    late = source.sample(events, len(events) // 10)
+    events = [event for event in events if event not in late] + late
+    past, history = Past(), FleetHistory()
+    job = LiveJob("job", 0.0, past)
+    for first in range(0, len(events), 8):
+        told = events[first : first + 8]
+        past.told += told
+        job.take(lambda told=told, place=first: Kept(told, Place(0, place + 1)), 0.0)
+        for now in (told[-1].time + 1, told[-1].time + 3, end):
+            view = job.view(now)
+            assert history.failures([view]) == FleetHistory().failures([view])

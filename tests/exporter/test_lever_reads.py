@@ -129,7 +129,7 @@ def test_intervals_are_told_beside_the_best_of_them(told):
     assert row["wasted_percent"] == pytest.approx(100 * (2.0 + row["unsaved_s"]) / 101.0)
     assert row["shortest_s"] < row["best_s"] < row["longest_s"]
     assert row["best_percent"] < row["wasted_percent"]
-    views = told.known_views(NOW, 1.0)
+    views = told.known_views(NOW)
     samples = [sample for view in views for sample in job_samples(view)]
     assert row["best_s"] in {value for _, labels, value in samples if "optimal" in labels}
 

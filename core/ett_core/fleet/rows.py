@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from ett_core.accounting.account import AttemptAccount, FailureAccount, JobAccount
 from ett_core.components import CHECKPOINT_BLOCKING, DATA_WAIT, RECOMPILE, START_ALLOCATION
@@ -96,6 +97,7 @@ def rows_of(
     accelerator_type: str,
 ) -> Rows:
     """The rows of a job, from what is known of it at one moment."""
+    account = replace(account, attempts=list(account.attempts), failures=list(account.failures))
     family = _family(account.job_id, labels)
     runs = [
         _run(account, place, labels, starts.get(attempt.attempt, Start()), family)
