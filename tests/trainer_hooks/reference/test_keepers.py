@@ -1,5 +1,7 @@
 """What the reference trainer saves with: each keeper brings back what it has saved, and tells of it."""
 
+import shutil
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -30,10 +32,10 @@ def keeper_of(tmp_path, bench):
     """Makes a keeper of a kind, as an attempt does; returns it, its policy, and what is told."""
     made = []
 
-    def make(kind, mode="async_thread"):
+    def make(kind, mode="async_thread", **more):
         told = bench()
         policy = CheckpointPolicy(told.recorder)
-        settings = Settings(checkpoint_dir=tmp_path / "checkpoints", checkpoint_mode=mode)
+        settings = Settings(checkpoint_dir=tmp_path / "checkpoints", checkpoint_mode=mode, **more)
         made.append(kind(settings, told.recorder, policy))
         return made[-1], policy, told
 
@@ -94,6 +96,22 @@ def test_the_part_goes_on_from_what_was_saved_without_it_where_that_is_further(k
     assert keeper.find() == 40
     keeper.load(learner := learner_with(0.0))
     assert weights_of(learner) == {40.0}
+
+
+def test_with_a_remote_place_durable_is_what_is_there_and_a_lost_disk_is_restored(keeper_of, tmp_path):
+    url = (tmp_path / "remote").as_uri()
+    keeper, policy, told = keeper_of(beside.Beside, checkpoint_remote=url)
+    keeper.find()
+    policy.begin()
+    keeper.save(20, learner_with(2.0))
+    keeper.wait()
+    assert [each.step for each in told.of("checkpoint_durable")] == [20]
+    assert policy.standing().in_flight_s is None
+    shutil.rmtree(tmp_path / "checkpoints")
+    keeper, *_ = keeper_of(beside.Beside, checkpoint_remote=url)
+    assert keeper.find() == 20
+    keeper.load(learner := learner_with(0.0))
+    assert weights_of(learner) == {2.0}
 
 
 def test_a_save_that_fails_leaves_nothing_in_flight_for_the_policy(keeper_of, tmp_path):

@@ -12,6 +12,7 @@ from typing import cast
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer, Mode
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
 from ett_trainer_hooks.reference.keepers import Waiting
@@ -29,9 +30,14 @@ class Beside:
         self._policy = policy
         self._without = Waiting(settings, recorder, policy)
         self.root = settings.checkpoint_dir / DIRECTORY
-        store = CheckpointStore(self.root, retention=Retention(last=settings.keep))
-        mode = cast("Mode", settings.checkpoint_mode)
-        self._checkpointer = Checkpointer(store, recorder, mode=mode, told=policy)
+        stay, url = Retention(last=settings.keep), settings.checkpoint_remote
+        self._checkpointer = Checkpointer(
+            CheckpointStore(self.root, retention=stay),
+            recorder,
+            remote=RemoteStore(url, retention=stay) if url else None,
+            mode=cast("Mode", settings.checkpoint_mode),
+            told=policy,
+        )
         self._found: Found | None = None
 
     def find(self) -> int:
@@ -62,7 +68,7 @@ class Beside:
 
     def wait(self) -> None:
         """As `Keeper`."""
-        self._checkpointer.wait()
+        self._checkpointer.wait_until_durable()
 
     def close(self) -> None:
         """As `Keeper`."""

@@ -37,6 +37,8 @@ class Settings:
     """Directory, shared by all ranks, that holds one directory a checkpoint."""
     checkpoint_mode: str = "async_thread"
     """With the part `async_checkpoint`: who writes what was copied, a thread or a process; or sync."""
+    checkpoint_remote: str = ""
+    """With the part `async_checkpoint`: a URL that saves are brought to; only there they are durable."""
     keep: int = 2
     """Checkpoints kept; older ones are removed."""
     batch_size: int = 1024

@@ -174,15 +174,23 @@ class Checkpointer:
             with self._recorder.phase("checkpoint"):
                 self._flight.join()
 
-    def close(self, patience_s: float | None = None) -> bool:
-        """Wait for the save in flight and for uploads, then end what was begun beside the training.
+    def wait_until_durable(self, patience_s: float | None = None) -> bool:
+        """Wait for the save in flight and for uploads; told as blocking.
 
         False where the uploads take longer than `patience_s`: the last checkpoint is in the store alone.
         """
         self.wait()
+        if self._fates.wait(0.0):
+            return True
+        with self._recorder.phase("checkpoint"):
+            return self._fates.wait(patience_s)
+
+    def close(self, patience_s: float | None = None) -> bool:
+        """As `wait_until_durable`, then end what was begun beside the training."""
+        durable = self.wait_until_durable(patience_s)
         if self._scribe is not None:
             self._scribe.close()
-        return self._fates.wait(patience_s)
+        return durable
 
     def _wait_for_previous(self) -> bool:
         """Whether no rank has a save in flight any longer."""
