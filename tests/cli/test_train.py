@@ -1,11 +1,13 @@
 """`ett train`: what its configuration says, and what is started with it."""
 
+import json
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from ett_cli.main import main
+from ett_cli.training.attempts import told_attempt
 from ett_cli.training.command import torchrun
 from ett_cli.training.config import TRAINER, Config, parts_in, read, written
 from ett_trainer_hooks.pipeline.parts import PARTS
@@ -127,3 +129,27 @@ def test_ranks_are_told_every_setting():
         assert parse(command[command.index("ett_trainer_hooks.reference") + 1 :]) == settings
     assert words_of(Settings()) == []
     assert command[command.index("--rdzv-id") + 1] == "team_run"
+
+
+def journal(folder, name, job_id, attempt):
+    folder.mkdir(exist_ok=True)
+    event = {"v": 1, "kind": "heartbeat", "job_id": job_id, "writer": name, "seq": 0, "attempt": attempt}
+    (folder / f"{name}.jsonl").write_text(json.dumps({**event, "rank": 0, "time": 1.7e9}) + "\n")
+
+
+def test_a_job_that_is_started_again_numbers_its_attempts_on(tmp_path):
+    """Else those of two starts would be taken for one."""
+    assert told_attempt("j", tmp_path / "none", {}) == {}
+    journal(tmp_path, "a", "j", 0)
+    journal(tmp_path, "b", "other", 7000)
+    (tmp_path / "c.jsonl").write_text('{"torn')
+    (tmp_path / "d.jsonl").write_text("")
+    assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "1000"}
+    journal(tmp_path, "e", "j", 1002)
+    assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "2000"}
+
+
+@pytest.mark.parametrize("environ", [{"ETT_ATTEMPT": "3"}, {"SLURM_RESTART_COUNT": "2"}])
+def test_where_somebody_else_counts_the_starts_nothing_is_told(environ, tmp_path):
+    journal(tmp_path, "a", "j", 0)
+    assert told_attempt("j", tmp_path, environ) == {}

@@ -19,7 +19,7 @@ from ett_cli.commands.run import (
     occupy_standard_descriptors,
     run_under_observation,
 )
-from ett_cli.job_settings import new_job_id
+from ett_cli.job_settings import default_journal_dir, new_job_id
 
 if TYPE_CHECKING:
     from ett_cli.training.config import Config
@@ -62,8 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train; returns the exit status."""
+    from ett_cli.training.attempts import told_attempt
     from ett_cli.training.command import environment, torchrun
     from ett_cli.training.config import written
+    from ett_trainer_hooks.identity import sanitised_job_id
 
     occupy_standard_descriptors()
     environ = os.environ
@@ -81,11 +83,13 @@ def run(arguments: argparse.Namespace) -> int:
     if missing := [name for name in NEEDED if not find_spec(name)]:
         return _complain(f"not installed here: {', '.join(missing)}", 1)
     command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
+    journals = arguments.journal_dir or default_journal_dir(job_id, environ)
+    attempt = told_attempt(sanitised_job_id(job_id), journals, environ)
     status = run_under_observation(
         command,
         arguments,
         job_id=job_id,
-        environ={**environment(config.ranks), **environ},
+        environ={**environment(config.ranks), **environ, **attempt},
         standby=settings.uses("standby"),
     )
     if status or not (settings.publish_to and settings.uses("standalone_publishing")):

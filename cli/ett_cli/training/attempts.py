@@ -1,0 +1,37 @@
+"""With which number a job goes on that is started again by hand: none that an earlier attempt has had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ett_core.events import AnyEvent, decode
+from ett_trainer_hooks.identity.placement import ATTEMPTS_PER_RESTART, attempt_base
+from ett_trainer_hooks.identity.values import Values
+from ett_trainer_hooks.journal.segments import journals_below
+
+
+def told_attempt(job_id: str, journals: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variable that numbers this start, where neither the environment nor a scheduler does.
+
+    For a job on one machine, whose journals tell of all earlier starts.
+    """
+    if "ETT_ATTEMPT" in environ or attempt_base(Values(environ)):
+        return {}
+    number = next_attempt(job_id, journals)
+    return {"ETT_ATTEMPT": str(number)} if number else {}
+
+
+def next_attempt(job_id: str, journals: Path) -> int:
+    """The number of the first attempt of another start: thousands count starts, as those of schedulers do."""
+    firsts = (_first_event(path) for path in journals_below(journals))
+    begun = [first.attempt for first in firsts if first is not None and first.job_id == job_id]
+    return ATTEMPTS_PER_RESTART * (1 + max(begun) // ATTEMPTS_PER_RESTART) if begun else 0
+
+
+def _first_event(journal: Path) -> AnyEvent | None:
+    with journal.open("rb") as lines:
+        try:
+            return decode(next(lines, b""))
+        except ValueError:  # torn, or of another version
+            return None
