@@ -5,13 +5,16 @@ fields that are read. What is expected with the advice was seen when each progra
 """
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from ett_cli.compile_traces import parse_trace, read_trace
 from ett_cli.main import main
-from ett_core.events import AttemptStart, Compile, encode
+from ett_core.events import AttemptStart, Compile, CompileInput, encode
 from ett_core.shapes import advise
 from ett_core.shapes.reasons import parse
 
@@ -154,3 +157,59 @@ def test_the_topic_must_be_named(capsys):
         main(["advise"])
     assert stop.value.code == 2
     assert "TOPIC" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def exporter(tmp_path_factory):
+    """A real exporter that knows a job `team/j`, of which a size varied."""
+    command = [Path(sys.executable).with_name("ett"), "exporter", "--port", "0", "--database"]
+    database = str(tmp_path_factory.mktemp("exporter") / "ett.sqlite")
+    with subprocess.Popen([*command, database], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            url = next(word for word in line.split() if word.startswith("http://"))
+            sizes = ((64, None), (65, MISMATCH))
+            head = {**HEAD, "job_id": "team/j"}
+            events = [AttemptStart(**head, seq=0, versions={"torch": "2.13.0"})]
+            for nth, (size, reason) in enumerate(sizes):
+                inputs = (CompileInput("L['x']", (size,)),)
+                fields = {"code": "f (a.py:1)", "inputs": inputs, "recompile_reason": reason}
+                events.append(Compile(**head, seq=nth + 1, graph=f"0/{nth}", **fields))
+            lines = b"".join(encode(event) + b"\n" for event in events)
+            assert httpx.post(f"{url}/api/v1/events", content=lines).status_code == 200
+            yield url
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def test_an_exporter_tells_what_a_journal_does(exporter, capsys):
+    status, out, err = told(["--exporter", exporter, "--job", "team/j", "--json"], capsys)
+    assert (status, err) == (0, "")
+    answer = json.loads(out)
+    assert (answer["value"], answer["counted"], answer["torch"]) == ("L['x']:0", True, "2.13.0")
+    assert (answer["graphs"], answer["expected_graphs"]) == (2, 1)
+
+
+def test_a_job_that_an_exporter_does_not_know_is_status_one(exporter, capsys):
+    status, out, err = told(["--exporter", exporter, "--job", "nobody"], capsys)
+    assert (status, out) == (1, "")
+    assert "no job 'nobody' is known here" in err
+
+
+NOWHERE = "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--exporter", NOWHERE], ["--exporter", NOWHERE, "--job", "j", "place"]]
+)
+def test_where_to_look_must_be_clear(words, capsys):
+    status, _, err = told(words, capsys)
+    assert status == 2
+    assert "--exporter" in err
+
+
+def test_an_exporter_that_does_not_answer_is_status_one(capsys):
+    status, _, err = told(["--exporter", NOWHERE, "--job", "j"], capsys)
+    assert status == 1
+    assert f"{NOWHERE} does not answer" in err

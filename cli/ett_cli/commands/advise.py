@@ -1,4 +1,4 @@
-"""`ett advise`: what to tell the compiler, from what it did. Reads traces or journals, prints; no state."""
+"""`ett advise`: what to tell the compiler, from what it did. Reads files or asks, prints; no state."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
     from ett_core.shapes import Compilation
@@ -27,12 +29,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     dynamic.add_argument(
         "places",
-        nargs="+",
+        nargs="*",
         metavar="PLACE",
         help="a directory that TORCH_TRACE or tlparse wrote, or one of its logs (*.log); "
         "or a journal of ettwatch, or a directory of them",
     )
-    dynamic.add_argument("--job", metavar="ID", help="the job, where journals hold several")
+    dynamic.add_argument(
+        "--exporter",
+        metavar="URL",
+        help="ask an exporter about the --job instead, such as http://127.0.0.1:9410",
+    )
+    add_token_file(dynamic)
+    dynamic.add_argument(
+        "--job", metavar="ID", help="the job, where journals hold several, or an exporter is asked"
+    )
     dynamic.add_argument("--json", action="store_true", help="print one JSON object")
     autotune = topics.add_parser(
         "autotune",
@@ -72,27 +82,54 @@ def _autotune(arguments: argparse.Namespace) -> int:
 
 
 def _dynamic(arguments: argparse.Namespace) -> int:
+    from ett_cli.asking import AskError
     from ett_cli.shape_words import as_object, render
     from ett_core.shapes import advise
 
     try:
-        compilations, version = _gather(arguments.places, arguments.job)
+        compilations, version = _found(arguments)
     except OSError as error:
         reason = error.strerror or str(error)
         print(f"ett advise: {error.filename}: {reason[:1].lower()}{reason[1:]}", file=sys.stderr)
+        return 1
+    except AskError as error:
+        print(f"ett advise: {error}", file=sys.stderr)
         return 1
     except ValueError as error:
         print(f"ett advise: {error}", file=sys.stderr)
         return 2
     if not compilations:
-        print(
-            "ett advise: no compilation in there: neither a log of TORCH_TRACE nor a journal tells of one.",
-            file=sys.stderr,
+        nowhere = (
+            f"no compilation of {arguments.job!r} is known to {arguments.exporter}"
+            if arguments.exporter
+            else "no compilation in there: neither a log of TORCH_TRACE nor a journal tells of one"
         )
+        print(f"ett advise: {nowhere}.", file=sys.stderr)
         return 1
     advice = advise(compilations, torch_version=version)
     print(json.dumps(as_object(advice, version), indent=1) if arguments.json else render(advice))
     return 0
+
+
+def _found(arguments: argparse.Namespace) -> tuple[list[Compilation], str]:
+    """All compilations, and the oldest torch that they were made with, from where the command line says.
+
+    Raises:
+        OSError: a place cannot be read.
+        AskError: the exporter has no answer.
+        ValueError: it is not clear where to look, or about which job.
+    """
+    if not arguments.exporter:
+        if not arguments.places:
+            raise ValueError("name a PLACE, or an --exporter with a --job")
+        return _gather(arguments.places, arguments.job)
+    if arguments.places or not arguments.job:
+        raise ValueError("--exporter takes a --job, and no PLACE beside it")
+    from ett_cli.asking import getter
+    from ett_cli.compile_answers import ask_compilations
+    from ett_core.credentials import token_source
+
+    return ask_compilations(getter(arguments.exporter, token_source(arguments.token_file)), arguments.job)
 
 
 def _gather(places: Sequence[str], job: str | None) -> tuple[list[Compilation], str]:
