@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,15 +58,24 @@ def new_host(host: Path) -> dict[str, str]:
     return {**mine, **given, "OMP_NUM_THREADS": "1"}
 
 
-def command(start: Start, host: Path, store: Path) -> list[str]:
-    """Words that start the job under `ett run`."""
+def command(  # noqa: PLR0913 - what differs from benchmark to benchmark
+    start: Start,
+    host: Path,
+    store: Path,
+    *,
+    options: Sequence[str] = (),
+    steps: int = STEPS,
+    restarts: int = 0,
+) -> list[str]:
+    """Words that start the job under `ett run` with these options; torchrun restarts its ranks so often."""
     ett = str(Path(sys.executable).with_name("ett"))
-    watched = [ett, "run", "--job-id", "start", "--journal-dir", str(host / "journal"), "--"]
+    watched = [ett, "run", "--job-id", "start", "--journal-dir", str(host / "journal"), *options, "--"]
     ranks = ["--nproc-per-node", str(RANKS), "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
+    ranks += ["--max-restarts", str(restarts)]
     program = [str(HERE / "stock.py")] if start.stock else ["-m", "ett_trainer_hooks.reference"]
     launcher = [sys.executable, "-m", "torch.distributed.run", *ranks, *program]
     given = {
-        "--steps": STEPS,
+        "--steps": steps,
         "--checkpoint-dir": host / "checkpoints",
         "--parts": start.parts,
         "--cache": store,

@@ -28,6 +28,10 @@ for start in range(int(os.environ.get("STARTS", "2"))):
     print("ended", status, flush=True)
 sys.exit(0 if status == 0 else 1)
 """
+TORCHRUN = """
+from torch.distributed.run import main
+main()
+"""
 TRAIN = """
 import os, pathlib, signal, sys, time
 import warm
@@ -39,11 +43,14 @@ print("start", start, "in", os.getpid(), "with", standby.prepared(), sys.argv[1:
 for _ in recorder.batches(range(3)):
     pass
 standby.prepare(warm.up, "words")
-socket = pathlib.Path(os.environ["ETT_STANDBY"], "0.socket")
+place = pathlib.Path(os.environ["ETT_STANDBY"])
 if start == "0":
-    while not socket.exists() and "ALONE" not in os.environ:
+    sockets = [place / f"{{rank}}.socket" for rank in range(int(os.environ["WORLD_SIZE"]))]
+    while not all(each.exists() for each in sockets) and "ALONE" not in os.environ:
         time.sleep(0.01)
-    os._exit(1)
+    if os.environ["RANK"] == os.environ.get("SPARED"):
+        time.sleep(600)
+    os.kill(os.getpid(), signal.SIGKILL)
 {end}
 """
 WARM = """
@@ -78,19 +85,21 @@ def job(ett_run, events_in, tmp_path):
     """Runs a rank twice; how it ended, what was printed, and the events."""
 
     class Job:
-        def start(self, end="recorder.close('succeeded')", *arguments, fails="", words=None, **environ):
+        def start(
+            self, end="recorder.close('succeeded')", *arguments, fails="", words=None, agent=AGENT, **environ
+        ):
             (tmp_path / "t").mkdir()
             (tmp_path / "train.py").write_text(TRAIN.format(end=end))
             (tmp_path / "warm.py").write_text(WARM.format(fails=fails))
             words = [str(tmp_path / "train.py")] if words is None else words
             environ |= {"TMPDIR": str(tmp_path / "t")}
             options = ["--standby", "--grace", "5"]
-            return ett_run(AGENT, *words, *arguments, options=options, **environ)
+            return ett_run(agent, *words, *arguments, options=options, **environ)
 
         def run(self, *arguments, **more):
             child = self.start(*arguments, **more)
             out, err = child.communicate(timeout=90.0)
-            self.err = err
+            self.err, self.status = err, child.returncode
             self.events = events_in(tmp_path / "journal")
             return out.splitlines()
 
@@ -109,9 +118,7 @@ def process_in(line):
     [
         ("recorder.close('succeeded')", 0),
         ("sys.exit(7)", 7),
-        ("raise ValueError('bad')", 1),
         ("os.kill(os.getpid(), signal.SIGKILL)", -9),
-        ("os.kill(os.getpid(), signal.SIGUSR1)", -10),
     ],
 )
 def test_the_next_start_runs_in_the_standby_and_ends_as_it_would_have(job, end, status):
@@ -184,14 +191,11 @@ def test_a_standby_that_cannot_be_prepared_costs_nothing(job, tmp_path):
     assert why.startswith("local rank 0: preparing it failed: KeyError: 'no data'; see ")
 
 
-def test_a_module_is_run_as_python_runs_it(job, tmp_path):
+def test_a_module_is_run_as_python_runs_it(job, tmp_path, eventually):
+    """And nothing of the standbys is left when the job is over."""
     lines = job.run(words=["-m", "train"], PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path[1:]]))
     assert lines[-2].endswith("[] __main__")
     assert "with (('words',)" in lines[-2]
-
-
-def test_no_standby_is_left_when_the_job_is_over(job, tmp_path, eventually):
-    job.run()
     eventually(lambda: not standbys_of(tmp_path))
     assert list((tmp_path / "t").glob("ett-standby-*")) == []
 
@@ -210,6 +214,23 @@ def test_no_standby_outlives_a_launcher_that_is_killed(job, tmp_path, eventually
     eventually(lambda: len(standbys_of(tmp_path)) == 2)
     assert lives(running)
     (tmp_path / "go").touch()
+    eventually(lambda: not standbys_of(tmp_path))
+
+
+@pytest.mark.service("torch")
+def test_torchrun_starts_its_ranks_again_in_standbys(job, tmp_path, eventually):
+    """One of two ranks is killed; both go on in their standbys, and the job succeeds."""
+    end = "recorder.close('succeeded')"
+    words = ["--nproc-per-node", "2", "--max-restarts", "1", str(tmp_path / "train.py")]
+    lines = job.run(end, words=words, agent=TORCHRUN, SPARED="0")
+    assert job.status == 0, job.err
+    first, again = (sorted(line for line in lines if line.startswith(f"start {n}")) for n in "01")
+    assert [len(first), len(again)] == [2, 2]
+    assert all("with (('words',)" in line for line in again)
+    starts = [event for event in job.events if event.kind == "attempt_start" and event.attempt == 1]
+    assert {event.rank for event in starts if event.rank >= 0} == {0, 1}
+    deaths = [event for event in job.events if event.kind == "failure" and event.rank == -1]
+    assert [(event.of_rank, event.signal) for event in deaths] == [(1, signal.SIGKILL)]
     eventually(lambda: not standbys_of(tmp_path))
 
 
