@@ -48,9 +48,7 @@ SENSES: tuple[Sense, ...] = (
     Sense("gpu_ecc", ("ecc", "uncorrected")),
     Sense("nvlink_fault", ("nvlink", "failed|uncorrected|down")),
     Sense("gpu_lost", ("gpu", "off the bus")),
-    Sense(
-        "cuda_driver", ("gpu", "driver", "failed|unlike|absent|invalid|down|used up|misuse"), ("compiler",)
-    ),
+    Sense("cuda_driver", ("gpu", "driver", "failed|unlike|absent|invalid|down|used up|misuse")),
     Sense(
         "gpu_hardware",
         ("gpu", "hardware", "failed|down|uncorrected|stuck|hardware"),

@@ -43,7 +43,7 @@ _SURVIVED = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _CALM = re.compile(
-    r"(?<![=\w])(?:INFO|DEBUG|NOTICE|TRACE)\b|^(?:\[\w{1,12}\]:)?\[?I\d{4}[ \]]"
+    r"(?<![=\w])(?:INFO|DEBUG|NOTICE|TRACE)\b|^(?:\[\w{1,12}\]:)?\[?[IVD]\d{4}[ \]]"
     r"|\blevel\W{1,4}(?:info|debug)\b",
     re.ASCII,
 )

@@ -17,7 +17,7 @@ CHARACTERS_READ = 600
 """Of a line that no table knows, this much is read."""
 
 _WORD = re.compile(r"[A-Z]{2,}(?=s\b)|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", re.ASCII)
-_ENDING = re.compile(r"(?:ations?|ings?|ions?|ies|ied|ed|es|s|e)$", re.ASCII)
+_ENDING = re.compile(r"(?:ings?|ions?|ies|ied|ed|es|s|e)$", re.ASCII)
 _SHORTEST_STEM = 3
 
 

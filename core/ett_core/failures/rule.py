@@ -38,6 +38,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """True where any better evidence goes before it, whenever it came."""
     vague: bool = False
     """True where the same traceback may say it better."""
+    broad: bool = False
+    """True where the pattern names the library that spoke and not what happened: what the line says may."""
     at_warning: bool = False
     """True where the line counts although its logger calls it a warning."""
 

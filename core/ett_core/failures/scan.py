@@ -185,8 +185,10 @@ def read_line(line: str, rules: Sequence[Rule] = RULES) -> Sighting | None:
     warned = _AT_WARNING.search(text[:200]) is not None
     known = [rules[place] for place in places]
     rule = _first(known, told, of_warnings=True) or _first(known, told, of_warnings=False)
+    if rule is not None and rule.broad and not warned and (meant := meaning(told, raised=True)) is not None:
+        return _in_general(text, meant)
     if rule is not None:
-        return _of_rule(rule, text, warned=warned)
+        return _of_rule(rule, text, told, warned=warned)
     if ended := exit_in(told):
         ending, local_rank = ended
         return Sighting(
@@ -215,18 +217,24 @@ def _first(known: Iterable[Rule], told: str, *, of_warnings: bool) -> Rule | Non
     return next((rule for rule in rules if rule.matches(told)), None)
 
 
-def _of_rule(rule: Rule, text: str, *, warned: bool) -> Sighting:
+def _of_rule(rule: Rule, text: str, told: str, *, warned: bool) -> Sighting:
     believed = rule.role in (WARNING, CONTEXT) or rule.at_warning or not warned
     return Sighting(
         source="",
         text=text,
         failure_class=rule.failure_class if believed else NOT_A_FAILURE,
         role=rule.role if believed else WARNING,
-        certain=rule.certain,
+        certain=rule.certain and not (rule.role == ROOT and _is_doubtful(rule, told)),
         weak=rule.weak,
         generic=rule.vague,
         points_at=_number(_PEER_RANK.search(text)) if rule.role == CASCADE else None,
     )
+
+
+def _is_doubtful(rule: Rule, told: str) -> bool:
+    """Whether the things and troubles that the line names as well suggest another class."""
+    meant = meaning(told, raised=True)
+    return meant is not None and meant.failure_class != rule.failure_class
 
 
 def _placed(found: Sighting, text: str, where: Where, number: int, moment: Moment | None) -> Sighting:

@@ -105,3 +105,27 @@ def test_the_tables_are_whole():
 def test_names_in_code_are_words_too():
     assert notions("NoSuchBucketError") >= {"object store", "failed"}
     assert meaning("RESOURCE_EXHAUSTED: out of HBM", raised=True) is not None
+
+
+OF_THE_PROGRAM = (
+    "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x512 and 256x10)",
+    "RuntimeError: Expected all tensors to be on the same device, but found cuda:0 and cpu!",
+    "RuntimeError: Index 1 of input takes value 77 which is not in the valid range [0, 10)",
+    "RuntimeError: The size of tensor a (10) must match the size of tensor b (20)",
+    "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+    "ValueError: Expected input batch_size (32) to match target batch_size (16).",
+    "RuntimeError: KeyedJaggedTensor lengths and offsets are both missing",
+    "AssertionError: number of heads must be even",
+    "ValueError: optimizer got an empty parameter list",
+    "AssertionError: labels are out of range for the embedding table",
+)
+
+
+@pytest.mark.parametrize("said", OF_THE_PROGRAM)
+def test_what_a_program_says_of_its_own_work_is_its_own_error(said: str):
+    assert judge(scan(said.encode())).failure_class == "user_code"
+
+
+def test_lines_of_a_trace_end_nothing():
+    line = 'V1130 04:59:04.0 2 torch/_dynamo/utils.py:2009] {"compilation_metrics": {"fail_type": null}}'
+    assert judge(scan(line.encode())).failure_class == "not_a_failure"

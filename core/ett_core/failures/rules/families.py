@@ -88,6 +88,7 @@ FAMILIES = (
         counter_example="cublasCreate returned CUBLAS_STATUS_SUCCESS",
         certain=False,
         vague=True,
+        broad=True,
     ),
     Rule(
         failure_class="cuda_driver",

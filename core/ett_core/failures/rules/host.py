@@ -104,6 +104,14 @@ HOST = (
     ),
     Rule(
         failure_class="storage_full",
+        needles=("no space left on device", "errno 28"),
+        pattern=r"^(?!.{0,400}[\s'\"=:(<]/\w).{0,400}(?:no space left on device|errno 28\b)",
+        example="OSError: [Errno 28] No space left on device",
+        counter_example="the space left on the device is 28 GB",
+        certain=False,
+    ),
+    Rule(
+        failure_class="storage_full",
         needles=(
             "no space left on device",
             "disk quota exceeded",
@@ -176,6 +184,15 @@ HOST = (
     ),
     Rule(
         failure_class="service_error",
+        needles=("deadline_exceeded", "unavailable:"),
+        pattern=r"(?-i:(?<!StatusCode\.)\bDEADLINE_EXCEEDED\b|\bUNAVAILABLE:)",
+        example="XlaRuntimeError: UNAVAILABLE: the request was not served",
+        counter_example="the button is unavailable: read the manual",
+        certain=False,
+        broad=True,
+    ),
+    Rule(
+        failure_class="service_error",
         needles=(
             "statuscode.unavailable",
             "statuscode.deadline_exceeded",
@@ -196,7 +213,7 @@ HOST = (
             "could not connect to server",
             "operationalerror",
         ),
-        pattern=r"StatusCode\.(?:UNAVAILABLE|DEADLINE_EXCEEDED)|(?-i:\bDEADLINE_EXCEEDED\b|\bUNAVAILABLE:)|wandb.{0,60}CommError"
+        pattern=r"StatusCode\.(?:UNAVAILABLE|DEADLINE_EXCEEDED)|wandb.{0,60}CommError"
         r"|failed to connect to all addresses|50[0234] (?:server error|service unavailable|bad gateway|gateway time-?out)"
         r"|HTTPS?ConnectionPool.{0,200}(?:max retries exceeded|read timed out)|HfHubHTTPError|we couldn't connect to"
         r"|LocalEntryNotFoundError|(?:psycopg|OperationalError|redis).{0,120}could not connect to server",

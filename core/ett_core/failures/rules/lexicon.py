@@ -53,7 +53,7 @@ THINGS: Mapping[str, str] = {
     " shared object, wheel, pip, conda, container image, dll, cxxabi, glibc, glibcxx, abi, torchvision, version of,"
     " op library, importing, entry point, docker, execve, pull access, pull image, image pull, numpy, open file",
     "setting": "config, configuration, unrecognized argument, command line argument, option, setting, yaml, toml, hydra, omegaconf, pydantic, validation,"
-    " batch size, world size, parallel size, override, planner, hyperparameter, flag, tensor parallel, pipeline parallel, num head, plan,"
+    " world size, parallel size, override, planner, hyperparameter, flag, tensor parallel, pipeline parallel, num head, plan,"
     " attn implementation, batch related, device ordinal, partition, qos, account, schema, env var, environment variable, divisible,"
     " divide, multiple of, micro batch, sharding plan, cli, argparse, parser key, parallelism, num gpu",
     "file": "file, directory, structure, path, mount, nfs, lustre, gpfs, beegfs, fuse, nvme, sd a, block device, read, ext 4, xfs, disk read, i o,"
@@ -83,7 +83,7 @@ TROUBLES: Mapping[str, str] = {
     " limit reached, reached the limit, running low, ran out, run out, too many, too large, cannot allocate, unable to allocate, bad alloc,"
     " can t allocate, allocate, alloc, low on, no space, over limit, above, too low, too small, starved, pressure, memory used, used memory,"
     " memory usage, failed to allocate, could not allocate, no more",
-    "reached": "reached, reach, exceed, exceeded, exceeds, expired, expire, over, hit, limit, timeout, passed, ran out, up",
+    "reached": "reached, reach, exceed, exceeded, exceeds, expired, expire, hit the, time is up, is over, limit, timeout, ran out",
     "killed": "kill, killed, killing, terminate, terminated, oom kill, sigkill, reaped",
     "damaged": "corrupt, corrupted, truncated, truncate, damaged, incomplete, malformed, garbled, bad magic, magic number, magic byte, crc, error tokenizing, generation error, failed to seek, decord error,"
     " checksum, checksum mismatch, invalid header, header too large, unexpected end, ended before, premature, decode, decoding,"

@@ -29,21 +29,26 @@ NETWORK = (
         r"|mlx5.{0,80}(?:link down|port.{0,12}down)",
         example="NET/IB : Got completion from peer 10.0.0.5<39138> with error 12, opcode 0, len 0, vendor err 129",
         counter_example="NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.4<0>",
+        certain=False,
     ),
     Rule(
         failure_class="network_fault",
         needles=(
             "link is down",
             "link down",
-            "no route to host",
-            "network is unreachable",
             "link flap",
             "carrier lost",
         ),
-        pattern=r"(?:ib\d|mlx5|bond|eth|ens|eno|infiniband|nic|net).{0,60}(?:link (?:is )?down|link flap|carrier lost)"
-        r"|no route to host|network is unreachable",
+        pattern=r"(?:ib\d|mlx5|bond|eth|ens|eno|infiniband|nic|net).{0,60}(?:link (?:is )?down|link flap|carrier lost)",
         example="node-b kernel: mlx5_core 0000:1a:00.0 ens3: Link down",
         counter_example="sidebar: download link is down below",
+    ),
+    Rule(
+        failure_class="network_fault",
+        needles=("no route to host", "network is unreachable"),
+        example="RuntimeError: [../gloo/transport/tcp/pair.cc:799] connect [10.0.0.3]:4711: No route to host",
+        counter_example="the host took another route",
+        certain=False,
     ),
     Rule(
         failure_class="network_fault",

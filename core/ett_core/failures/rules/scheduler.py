@@ -31,7 +31,7 @@ SCHEDULER = (
             "run time",
             "max_run_time",
         ),
-        pattern=r"due to time limit|(?:state|jobstate)=timeout\b|\|TIMEOUT\b|reason=timelimit|(?<!exceptions\.)DeadlineExceeded"
+        pattern=r"due to time limit|(?:state|jobstate)=timeout\b|\|TIMEOUT\b|reason=timelimit|(?<!exceptions\.)DeadlineExceeded\b(?!:? 50\d)"
         r"|active (?:on the node )?longer than (?:the )?(?:specified|configured|allowed) |(?:job|wall ?time|time) limit (?:reached|exceeded|hit)"
         r"|exceeded (?:the |its )?(?:maximum |max )?(?:time|walltime|wall clock|run ?time)(?: limit)?|(?:walltime|wall clock|max_run_time) .{0,40}exceeded",
         example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***",
