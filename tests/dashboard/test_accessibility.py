@@ -1,19 +1,27 @@
-"""Every page as axe-core judges it, in both themes, on a desk and on a tablet, over a simulated fleet."""
+"""Every page as axe-core and the pictures of the docs judge it, over a simulated fleet.
+
+In both themes, on a desk and on a tablet.
+"""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
+import numpy as np
 import pytest
 from axe_faults import faults
 from browser import sync_api, until
+from likeness import Face, face, face_of, likeness
+from PIL import Image
 from stories import ETT, exporting, running
 
 DESK, TABLET = (1280, 900), (820, 1180)
-SEEN_AS = (("light", DESK), ("dark", DESK), ("dark", TABLET))
+SEEN_AS = (("light", DESK), ("dark", DESK), ("dark", TABLET), ("light", TABLET))
 PAGES = {
     "fleet": ("/", "Jobs by state"),
     "job": ("/job?id={job}", "Attempts over time"),
@@ -27,6 +35,12 @@ PAGES = {
     "unknown": ("/job?id=none-of-these", "no job of this name"),
 }
 """Pages by name: the address, and words that are shown once there is something to see."""
+IMAGES = Path(__file__).parents[2] / "docs" / "img"
+PICTURED = ("fleet", "job", "failures", "failure", "caches", "checkpoints", "what-if", "regressions")
+ALIKE = 0.6
+"""Pages are at least so much like their pictures; two pages are less like each other."""
+SAME_GROUND = 6
+"""Levels of 255."""
 
 pytestmark = pytest.mark.service("chromium")
 
@@ -60,8 +74,44 @@ def rest(page: sync_api.Page, scheme: str) -> None:
     until(page, lambda: page.evaluate(settled, scheme), f"the page does not come to rest in {scheme}")
 
 
+@cache
+def picture_of(name: str, scheme: str) -> Face:
+    """The picture of a page in the docs."""
+    return face_of(path_of(name, scheme))
+
+
+def path_of(name: str, scheme: str) -> Path:
+    return IMAGES / f"{name}{'' if scheme == 'light' else '-dark'}.png"
+
+
+def looks_like_its_picture(page: sync_api.Page, name: str, scheme: str) -> None:
+    """Of the same size and ground, and more like its own picture than like that of any other page."""
+    own = picture_of(name, scheme)
+    page.set_viewport_size({"width": own.size[0], "height": own.size[1]})
+    rest(page, scheme)
+    shown = face_of(page.screenshot())
+    assert shown.size == own.size
+    assert max(abs(shown.ground - own.ground)) <= SAME_GROUND, scheme
+    found = {other: likeness(shown, picture_of(other, scheme)) for other in PICTURED}
+    assert found[name] == max(found.values()) >= ALIKE, (scheme, found)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_are_told_apart(scheme):
+    """A blank page is like none, a page whose words are a little off is like itself, others are not."""
+    for name in PICTURED:
+        own = picture_of(name, scheme)
+        pixels = np.asarray(Image.open(path_of(name, scheme)).convert("RGB"), dtype=np.int16)
+        blank = pixels * 0 + own.ground
+        moved = blank.copy()
+        moved[4:, 3:] = pixels[:-4, :-3]
+        assert likeness(face(blank), own) == 0.0
+        assert likeness(face(moved), own) > ALIKE
+        assert max(likeness(own, picture_of(other, scheme)) for other in PICTURED if other != name) < ALIKE
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_no_fault_and_fits(places, page, name):
+def test_a_page_has_no_fault_fits_and_looks_like_its_picture(places, page, name):
     """In either theme and width axe-core finds nothing, and nobody has to scroll sideways."""
     page.goto(places[name])
     page.get_by_text(PAGES[name][1]).first.wait_for()
@@ -73,6 +123,8 @@ def test_a_page_has_no_fault_and_fits(places, page, name):
         grounds.add(page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor"))
         assert faults(page) == [], (scheme, width)
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), (scheme, width)
+        if name in PICTURED and width == DESK[0]:
+            looks_like_its_picture(page, name, scheme)
     assert len(grounds) == 2
 
 

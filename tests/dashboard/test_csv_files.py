@@ -72,7 +72,7 @@ def test_decisions_of_a_job_hold_their_figures(app, exporter):
 def failing(exporter) -> int:
     """How many failures a job has: more than the page lists."""
     most = MOST_LISTED + 5
-    story = Story("csv/failing", time.time() - 4000)
+    story = Story("csv/failing", time.time() - 3 * 86_400.0)
     for attempt in range(most):
         at = 10.0 * attempt
         story.tell(AttemptStart, at, attempt, world_size=1, accelerators=1)
@@ -85,14 +85,14 @@ def failing(exporter) -> int:
 
 def test_failures_are_all_there_however_many(app, failing):
     """More than the page lists; each once, chosen and in the order of the page."""
-    rows = table_at(f"{app}/csv/failures?text=csv%2Ffailing&window=24h&sort=time")
+    rows = table_at(f"{app}/csv/failures?text=csv%2Ffailing&window=7d&sort=time")
     assert [int(row["attempt"]) for row in rows] == list(range(failing))
 
 
 def test_pages_follow_each_other_to_the_end(exporter, failing):
     """Page by page from a real exporter; no answer is kept, as nobody asks for it again."""
     with closing(Client(exporter)) as client:
-        asked = questions.every("24h", {"text": "csv/failing"})
+        asked = questions.every("7d", {"text": "csv/failing"})
         found = [page.failures for page in pages(client.ask, asked, rows=100)]
     assert [len(page) for page in found] == [100, 100, 100, failing - 300]
     assert [failure.attempt for page in found for failure in page] == list(range(failing))[::-1]
