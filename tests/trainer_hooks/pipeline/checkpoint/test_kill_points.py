@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import kill_at
 import pytest
 
 PROGRAM = Path(__file__).with_name("programs") / "kill_points.py"
@@ -18,7 +19,9 @@ def killed():
     """For each kind of save, what was found after each kill; the last save of a kind was let through."""
     with tempfile.TemporaryDirectory(dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None) as place:
         command = [sys.executable, PROGRAM, Path(place) / "checkpoints"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        paths = [str(Path(kill_at.__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -30,6 +30,7 @@ pytestmark = [
 ]
 PROGRAM = Path(__file__).with_name("programs") / "handing_over.py"
 LIMIT_S = 180.0
+full = pytest.mark.skipif(os.environ.get("ETT_FULL") != "1", reason="starts more processes: ETT_FULL=1")
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_what_failed_is_said_with_its_reason(tmp_path, capsys):
     assert (row["state"], row["checkpoint"]) == ("failed", str(tmp_path / "job" / "step_40"))
 
 
-@pytest.mark.skipif(os.environ.get("ETT_FULL") != "1", reason="starts two more processes; ETT_FULL=1")
+@full
 def test_what_failed_is_tried_again_where_that_is_wanted(tmp_path, ett_publish):
     toy_model.handed_over(tmp_path / "job", off_by=0.5)
     status, _, err = ended(ett_publish(tmp_path / "job", "--to", tmp_path / "models"))
@@ -125,6 +126,7 @@ def test_a_wrong_command_line_is_told(tmp_path, capsys, words, complaint):
     assert complaint in capsys.readouterr().err
 
 
+@full
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's and TorchRec's, when they are imported
 def test_the_reference_model_of_two_ranks_is_published_from_both_kinds_of_stores(tmp_path):
     pytest.importorskip("torchrec")

@@ -6,31 +6,17 @@ Prints a JSON list: for each save that was begun, which steps a later start find
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import sys
+from functools import partial
 from pathlib import Path
+
+from kill_at import was_killed
 
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 
-FILE_EVENTS = ("open", "os.", "shutil.")
 PARTS = 2
-
-
-def kill_at(number: int) -> None:
-    """From now on the number-th event on files is the last this process sees."""
-    seen = 0
-
-    def count(event: str, _: tuple[object, ...]) -> None:
-        nonlocal seen
-        if event.startswith(FILE_EVENTS) and event != "os.kill":
-            seen += 1
-            if seen == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(count)
 
 
 def save(root: Path, step: int, content: str) -> None:
@@ -63,12 +49,7 @@ def sweep(root: Path, step: int, content: str) -> list[dict[str, object]]:
         shutil.rmtree(root, ignore_errors=True)
         save(root, 100, "100")
         save(root, 200, "200")
-        pid = os.fork()
-        if pid == 0:
-            kill_at(number)
-            save(root, step, content)
-            os._exit(0)
-        killed = os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+        killed = was_killed(number, partial(save, root, step, content))
         results.append({"killed": killed, **found(root)})
         if not killed:
             return results
