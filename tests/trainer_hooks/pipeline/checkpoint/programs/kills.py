@@ -2,6 +2,7 @@
 
     python kills.py FOLDER SEED KILLS MODE RANKS
 
+MODE is one of the checkpointer, or `nodes`: each rank has a disk of its own before a place that all reach.
 Prints a JSON list, for each kill: the step that was published before it, what a later start finds, and
 whether that holds one step of all ranks. torch is imported once; the ranks of each run are forks of
 this process.
@@ -20,16 +21,20 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
+from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
+from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
 
 PATIENCE_S = 60.0
 LONGEST_S = 0.3
 """Of the time between the first checkpoint of a run and its kill."""
 SIZE = 200_000
+LOOKS = {"async_process": "sync"}
+"""What looks at what a mode has left, where it is not the same: one that starts no process."""
 
 
 class Count:
@@ -49,10 +54,18 @@ def state_of(ranks, value):
     return {"model": {name: torch.full((SIZE,), float(value)) for name in ("same", *ranks)}, "step": value}
 
 
+def keeper_of(root: Path, mode: str, name: str) -> Checkpointer:
+    """What saves to and loads from a place; `name` is whose disk it is."""
+    if mode == "nodes":
+        remote = RemoteStore(root.as_uri(), retention=Retention(last=2))
+        return Checkpointer(NodeDisk(root.parent / name, remote), Recorder.from_env({}))
+    return Checkpointer(CheckpointStore(root), Recorder.from_env({}), mode=mode)
+
+
 def save_for_ever(root: Path, meeting: Path, mode: str, rank: int, ranks: int) -> None:
     """What a rank does: resume, check, and save one step after another."""
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks)
-    keeper = Checkpointer(CheckpointStore(root), Recorder.from_env({}), mode=mode)
+    keeper = keeper_of(root, mode, f"disk_{rank}")
     state, count = state_of([f"w{rank}"], 0), Count()
     step = keeper.resume(state, own={"count": count})
     weights = state["model"].values()
@@ -69,12 +82,10 @@ def save_for_ever(root: Path, meeting: Path, mode: str, rank: int, ranks: int) -
         count.at = -1
 
 
-def check(root: Path, ranks: int) -> None:
-    """The newest intact checkpoint holds one step, of all ranks."""
-    found = CheckpointStore(root).newest_intact()
+def check(keeper: Checkpointer, found: Found, ranks: int) -> None:
+    """A checkpoint holds one step, of all ranks."""
     state = state_of([f"w{rank}" for rank in range(ranks)], 0)
-    dcp.load(state, checkpoint_id=found.directory)
-    step = found.manifest.step
+    step = keeper.load(found, state)
     held = {name: tensor.unique().tolist() for name, tensor in state["model"].items()}
     assert set(map(tuple, held.values())) == {(float(step),)}, held
     assert state["step"] == step
@@ -116,14 +127,14 @@ def one_kill(root: Path, folder: Path, mode: str, ranks: int, chance: random.Ran
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         time.sleep(chance.choice([0, 0.01]))
-    return {"published": known, **outcome(root, ranks)}
+    return {"published": known, **outcome(keeper_of(root, LOOKS.get(mode, mode), "disk_of_another"), ranks)}
 
 
-def outcome(root: Path, ranks: int) -> dict[str, object]:
-    found = CheckpointStore(root).newest_intact()
+def outcome(keeper: Checkpointer, ranks: int) -> dict[str, object]:
+    found = keeper.find()
     if found.manifest is None:
         return {"found": 0, "passed_over": [each.why for each in found.passed_over], "checked": True}
-    ended = os.waitstatus_to_exitcode(os.waitpid(forked(check, root, ranks), 0)[1])
+    ended = os.waitstatus_to_exitcode(os.waitpid(forked(check, keeper, found, ranks), 0)[1])
     return {
         "found": found.manifest.step,
         "passed_over": [each.why for each in found.passed_over],
