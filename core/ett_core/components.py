@@ -49,6 +49,9 @@ INIT_PHASES = (
 )
 """Initialisation phases that have a component of their own, in their usual order."""
 
+IMPORTS = "imports"
+"""The phase of a process that says itself when it imports: no other than the `process_start` of one that does not."""
+
 LOOP_COMPONENT_OF_PHASE: Mapping[str, str] = {
     "checkpoint": CHECKPOINT_BLOCKING,
     "compile": RECOMPILE,
@@ -95,7 +98,11 @@ def init_component(prefix: str, phase: str) -> str:
 
     >>> init_component("start", "model_init"), init_component("recover", "my_plugin")
     ('start.model_init', 'recover.other')
+    >>> init_component("start", "imports")
+    'start.process_start'
     """
+    if phase == IMPORTS:
+        return f"{prefix}.process_start"
     return f"{prefix}.{phase}" if phase in INIT_PHASES else f"{prefix}.{OTHER}"
 
 

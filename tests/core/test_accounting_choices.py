@@ -112,6 +112,16 @@ def test_exposure_is_what_a_failure_now_would_take():
     assert story.account(23).unsaved_exposure_s == pytest.approx(13.0)
 
 
+def test_imports_that_are_told_are_those_that_are_not():
+    """A phase `imports` is of the component that holds the imports of trainers that do not tell of them."""
+    story = Story()
+    story.say(ev.AttemptStart, 0)
+    story.say(ev.PhaseBegin, 4, phase="imports")
+    story.say(ev.PhaseEnd, 14, phase="imports")
+    story.say(ev.FirstBatch, 15, step=0)
+    assert story.account(15).components == pytest.approx({"start.process_start": 14.0, "start.other": 1.0})
+
+
 def test_phases_that_never_end_do_not_slow_the_fold_down():
     """A trainer that forgets every end, on ever new tracks, is still accounted for at once."""
     story = Story()

@@ -18,6 +18,7 @@ PARTS: dict[str, str] = {
     "standby": "under ett run --standby, a process that waits has prepared the next start of each rank",
     "preemption": "a job that is told to go saves first, where that fits into the grace time and pays",
     "standalone_publishing": "a process of its own publishes the model once the trainer has left",
+    "quick_exit": "a process that is done ends at once, without taking its modules down",
 }
 """Every part by name, with what it does."""
 

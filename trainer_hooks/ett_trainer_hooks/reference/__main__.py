@@ -7,8 +7,10 @@ imports; it tells of an uncaught exception, theirs included, by itself.
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.quick_exit import quick_exit
 from ett_trainer_hooks.reference.settings import parse
 from ett_trainer_hooks.reference.train import train
 
@@ -17,8 +19,9 @@ def main() -> None:
     """Train, and say that it went well where it did."""
     settings = parse(sys.argv[1:])
     recorder = Recorder.from_env()
-    train(settings, recorder)
-    recorder.close("succeeded")
+    with quick_exit() if settings.uses("quick_exit") else nullcontext():
+        train(settings, recorder)
+        recorder.close("succeeded")
 
 
 if __name__ == "__main__":
