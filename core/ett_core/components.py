@@ -50,7 +50,7 @@ INIT_PHASES = (
 """Initialisation phases that have a component of their own, in their usual order."""
 
 IMPORTS = "imports"
-"""The phase of a process that says itself when it imports: no other than the `process_start` of one that does not."""
+"""A phase of processes that say when they import; in others it is a part of their `process_start`."""
 
 LOOP_COMPONENT_OF_PHASE: Mapping[str, str] = {
     "checkpoint": CHECKPOINT_BLOCKING,
