@@ -158,9 +158,21 @@ def test_a_publisher_that_died_after_publishing_has_published(root, models):
     publish(handover, models)
     place = handover.outcome().place
     (handover.folder / "outcome.json").unlink()
+    (models / "latest").unlink()
+    (models / f"step_40-{handover.request().anchor}.0").mkdir()  # of a publisher that was killed before it
     assert publish(handover, models) == PUBLISHED
     assert handover.outcome().place == place
-    assert len([entry for entry in models.iterdir() if entry.is_dir()]) == 1
+    assert [str(entry) for entry in models.iterdir() if entry.is_dir()] == [place]
+    assert load(models)
+
+
+def test_a_later_model_stays_the_latest_where_an_earlier_one_is_found_published(root, models):
+    handover = toy_model.handed_over(root)
+    publish(handover, models)
+    (handover.folder / "outcome.json").unlink()
+    (models / "latest").write_text("step_50-0123456789abcdef.1\n")
+    assert publish(handover, models) == PUBLISHED
+    assert (models / "latest").read_text() == "step_50-0123456789abcdef.1\n"
 
 
 def test_a_publisher_that_stood_still_does_not_publish_a_second_time(root, models):

@@ -89,6 +89,7 @@ class Publisher:
         request = self._handover.asked_for()
         publication = f"step_{request.step}-{request.anchor}"
         if (before := self._published(publication)) is not None:
+            self._complete(before, publication)
             self._recorder.decision("nothing is published", f"{before} is published already")
             return before, None
         name = f"{publication}.{self._lease.number}"
@@ -112,6 +113,13 @@ class Publisher:
         winner = self._published(publication) or name
         self._place.replace(LATEST, f"{winner}\n".encode())
         return winner
+
+    def _complete(self, name: str, publication: str) -> None:
+        """What a publisher may not have come to that died once its model was there."""
+        latest = self._place.read(LATEST)
+        if latest is None or step_of(latest.decode()) < self._handover.step:
+            self._place.replace(LATEST, f"{name}\n".encode())
+        self._place.clear(f"{publication}.", but=name)
 
     def _written(self, folder: Path, name: str, request: Request) -> Card:
         """Everything that is published, in a folder of this machine, validated."""
@@ -195,6 +203,15 @@ class Publisher:
         """The model that is published of a checkpoint; None where none is."""
         data = self._place.read(f"{publication}.json")
         return None if data is None else cards.pointed_at(data)
+
+
+def step_of(name: str) -> int:
+    """The step of a model, by its name.
+
+    >>> step_of("step_9000-df4748b9d9575098.1")
+    9000
+    """
+    return int(name.removeprefix("step_").partition("-")[0])
 
 
 def validated(model: ServedModel, told: Told, tolerance: float) -> Validation:
