@@ -57,7 +57,8 @@ _BY_SIGNAL_TOLD = re.compile(
     r"\b(?:ended by|exited on|killed by|terminated by|died from|died with) signal:? (\d{1,2})\b", re.ASCII
 )
 _BY_WORD = re.compile(
-    r"(segmentation fault|\baborted\b \(core|\bkilled\b(?=\s{2,}\S|\s*$)|bus error|illegal instruction"
+    r"(segmentation fault|\baborted\b \(core|\bkilled\b(?=\s{2,}\S|\s*$)|(?<!pcie )bus error"
+    r"|illegal instruction"
     r"|floating point exception|core dumped|fatal python error|sigsegv|sigabrt|sigbus|sigill)",
     re.IGNORECASE | re.ASCII,
 )

@@ -27,6 +27,7 @@ _END = re.compile(
     r"(?-i:\bFATAL\b|\bCRITICAL\b|\bPANIC\b|^(?:\[\w{1,12}\]:)?\[?[EFC]\d{4}[ \]]|\bERROR\b)"
     r"|\bfatal: |\bfatal error\b"
     r"|\babort(?:ed|ing)\b|\bpanic(?:ked)?\b|\b(?:core dumped|dumped core)\b|\bcrashed\b|\bdied\b"
+    r"|^exception in \w|\bcheck failed: |\b(?:daemon|server)\b.{0,20}\bexited\b(?!.{0,40}\b0\b)"
     r"|^error: |\bunhandled exception\b|\bnon-?zero (?:exit )?(?:status|code)\b"
     r"|\bterminated (?:abnormally|unexpectedly|with (?:an )?errors?\b)|\bended abnormally\b"
     r"|\bFailed with result\b|\|FAILED\|"
@@ -44,7 +45,7 @@ _SURVIVED = re.compile(
 )
 _CALM = re.compile(
     r"(?<![=\w])(?:INFO|DEBUG|NOTICE|TRACE)\b|^(?:\[\w{1,12}\]:)?\[?[IVD]\d{4}[ \]]"
-    r"|\blevel\W{1,4}(?:info|debug)\b",
+    r"|\blevel\W{1,4}(?:info|debug)\b|\d: I \S{1,200}:\d",
     re.ASCII,
 )
 """What a program says in the course of things."""

@@ -22,7 +22,7 @@ from ett_core.failures.places import LineNumbers, Moments, frames_above
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, WARNING, Rule
 from ett_core.failures.rules import RULES
 from ett_core.failures.stamps import Calendar, Moment
-from ett_core.failures.survived import Ending, survived
+from ett_core.failures.survived import SAID_BY_PROGRAMS, Ending, survived
 
 EXCEPTION_NEEDLES = ("error", "exception")
 
@@ -37,6 +37,8 @@ _AT_WARNING = re.compile(
     r"|\bNCCL INFO\b",
     re.ASCII,
 )
+_AT_INFO = re.compile(r"^(?:\[\w{1,12}\]:)?\[?I\d{4} |\bI tensorflow/", re.ASCII)
+"""Programs that part in the course of things say so at this level."""
 _ADVICE = re.compile(
     r"(?:this |which |it |that )?(?:might|may|could|can) (?:be|have been)"
     r" (?:caused|triggered|due|reported|incorrect)\b[^.\n]{0,300}"
@@ -136,7 +138,14 @@ def scan(
 def _without_survived(data: bytes, starts: Sequence[int], seen: list[Sighting]) -> list[Sighting]:
     """Exceptions that ended nothing, as the warnings that they are; that they were traced says no more."""
     ends = [place for place, sighting in enumerate(seen) if sighting.role not in (WARNING, CONTEXT)]
-    endings = [Ending(starts[place], seen[place].role == ROOT and not seen[place].weak) for place in ends]
+    endings = [
+        Ending(
+            starts[place],
+            seen[place].role == ROOT and not seen[place].weak,
+            is_of_program=seen[place].failure_class in SAID_BY_PROGRAMS,
+        )
+        for place in ends
+    ]
     harmless = {place for place, is_it in zip(ends, survived(data, endings), strict=True) if is_it}
     return [
         msgspec.structs.replace(one, failure_class=NOT_A_FAILURE, role=WARNING, generic=False)
@@ -219,6 +228,8 @@ def _first(known: Iterable[Rule], told: str, *, of_warnings: bool) -> Rule | Non
 
 def _of_rule(rule: Rule, text: str, told: str, *, warned: bool) -> Sighting:
     believed = rule.role in (WARNING, CONTEXT) or rule.at_warning or not warned
+    if rule.role == CASCADE and _AT_INFO.search(text[:200]):
+        believed = False
     return Sighting(
         source="",
         text=text,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ett_core.failures.needles import LINE_LIMIT
@@ -17,6 +18,20 @@ IGNORED = "Exception ignored "
 OPENED = b"Traceback (most recent call last)"
 FRAMES_AT_MOST = 120
 """Lines of a traceback above its exception that are looked at."""
+SAID_BY_PROGRAMS = frozenset(
+    {
+        "checkpoint_save_failed",
+        "data_corrupt",
+        "gpu_oom",
+        "nan_loss",
+        "object_store",
+        "service_error",
+        "storage_io",
+    }
+)
+"""Classes of errors that a program may report and live through."""
+STEPS_BEHIND = 2
+"""Steps that must follow an error without a traceback: it may have been written while they ran."""
 BEFORE_BYTES, AFTER_BYTES = 4_096, 12_288
 """How far before and behind a traceback steps are looked for."""
 
@@ -35,6 +50,8 @@ class Ending(NamedTuple):
 
     start: int
     is_root: bool
+    is_of_program: bool = False
+    """The program itself says so, and may have gone on although it raised nothing."""
 
 
 def survived(data: bytes, endings: Sequence[Ending]) -> list[bool]:
@@ -51,7 +68,8 @@ def survived(data: bytes, endings: Sequence[Ending]) -> list[bool]:
         raised = _raised(data, ending.start)
         if not block_begin <= ending.start < block_end:
             begin, is_ignored = _block(data, raised)
-            if is_ignored or (begin < raised and _outlived(data, begin, raised, after)):
+            least = 1 if begin < raised else STEPS_BEHIND if ending.is_of_program else None
+            if is_ignored or (least and _outlived(data, begin, raised, after, least)):
                 block_begin, block_end = begin, raised + 1
         harmless.append(block_begin <= ending.start < block_end)
         if not harmless[-1] and (after is None or raised != after.start):
@@ -92,8 +110,8 @@ def _block(data: bytes, start: int) -> tuple[int, bool]:
     return (begin if opened else start), False
 
 
-def _outlived(data: bytes, begin: int, start: int, after: Ending | None) -> bool:
-    """Whether steps go on behind a traceback, before anything that may follow from it."""
+def _outlived(data: bytes, begin: int, start: int, after: Ending | None, least: int) -> bool:
+    """Whether at least so many steps go on behind an error, before anything that may follow from it."""
     if after is not None and not after.is_root:
         return False
     line_end = data.find(b"\n", start) + 1 or len(data)
@@ -101,9 +119,8 @@ def _outlived(data: bytes, begin: int, start: int, after: Ending | None) -> bool
     limit = min(len(data) if after is None else after.start, line_end + AFTER_BYTES)
     steps = _steps(data[line_end:limit], speaker)
     before = _steps(data[max(begin - BEFORE_BYTES, 0) : begin], speaker)[-1:]
-    return any(
-        later > earlier for earlier, later in zip([*before, *steps], steps[1 - len(before) :], strict=False)
-    )
+    advances = sum(later > earlier for earlier, later in pairwise([*before, *steps]))
+    return advances >= (least if before else max(least - 1, 1))
 
 
 def _steps(text: bytes, speaker: bytes) -> list[int]:

@@ -34,6 +34,7 @@ SURVIVED = {
     + CALLS
     + "ValueError: x\nstep 11 loss 2\nstep 12 loss 2\n",
     "with a name of its own": "step 10\n" + CALLS + "acme.Boom: no fuel\nstep 11\n",
+    "of a save that is tried later": "step 10\nERROR failed to save checkpoint: late\nstep 11\nstep 12\n",
     "twice": ("step 10\n" + CALLS + "ValueError: x\nstep 11\n") + CALLS + "ValueError: x\nstep 12\n",
     "of one rank, which goes on": "[rank3]: step 10\n[rank3]: Traceback (most recent call last):\n"
     "[rank3]:   File 'x'\n[rank3]: ValueError: x\n[rank3]: step 11\n",
@@ -46,6 +47,9 @@ ENDED = {
     "user_code|another rank": "[rank0]: step 10\n[rank1]: Traceback (most recent call last):\n"
     "[rank1]:   File 'x'\n[rank1]: KeyError: 'x'\n[rank0]: step 11\n",
     "user_code|the bar once more": BAR.format(10) + CALLS + "ValueError: x\n" + BAR.format(10),
+    "checkpoint_save_failed|one step ran": "step 10\nERROR failed to save checkpoint: late\nstep 11\n",
+    "time_limit|steps of a time of grace": "step 10\nslurmstepd: error: *** JOB 12 ON n1 CANCELLED AT"
+    " 2026-01-02T03:04:05 DUE TO TIME LIMIT ***\nstep 11\nstep 12\n",
     "user_code|a summary": "step 10\n" + CALLS + "ValueError: x\nwandb: Run summary:\nwandb:      step 11\n",
     "user_code|an epoch in a message": "epoch 3\n"
     + CALLS

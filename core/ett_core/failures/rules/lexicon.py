@@ -68,7 +68,7 @@ THINGS: Mapping[str, str] = {
     " invalid opcode, illegal instruction, heap corruption, sigabrt, sigbus, sigill, access violation, pure virtual",
     "machine fault": "soft lockup, hard lockup, kernel panic, machine check, kernel bug, mce, node fail, nodefail, rcu stall, rcu detected",
     "connecting": "connect, connecting, connection attempt",
-    "stop": "sigterm, signal 15, got signal, cancelled at, sighup, signal exception, received signal, caught signal, death signal",
+    "stop": "received sigterm, got sigterm, caught sigterm, by sigterm, signal 15, got signal, cancelled at, sighup, signal exception, received signal, caught signal, death signal",
     "launcher": "non zero status, non zero exit, exit code, exitcode, exited with, exit status, returned non zero",
     "supposed": "if, whether, when, unless, checking, handler, would, enabled, installed, listening, watching, policy, set to, configured,"
     " started, starting, registered, created, may, might, for more information, see also, how to, retry, retries, using, default, will be used",

@@ -160,7 +160,7 @@ SCHEDULER = (
             "sigint",
         ),
         pattern=r"\bKeyboardInterrupt\b|got signal: 2\b|received (?:2|sigint) death signal|interrupted by user"
-        r"|cancell?ed by (?:user|\d+|[a-z])|(?:caught|received|got) (?:signal )?sigint|\|CANCELLED by",
+        r"|cancell?ed by (?!tear ?down)(?:user|\d+|[a-z])|(?:caught|received|got) (?:signal )?sigint|\|CANCELLED by",
         example="torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 got signal: 2",
         counter_example="the SIGINT handler is installed",
         at_warning=True,
