@@ -13,6 +13,8 @@ SHOWN = 10
 ENOUGH = 3
 """Tunings of a kernel from which on a list is shortened without a word of caution."""
 
+_NOT_TOLD = "what won is in the cache directory (TORCHINDUCTOR_CACHE_DIR), not in a trace: name it too"
+
 
 def as_object(kernels: Sequence[KernelAdvice]) -> dict[str, Any]:
     """What `--json` prints; `_s` are seconds."""
@@ -31,7 +33,9 @@ def render(kernels: Sequence[KernelAdvice]) -> str:
     names = "kernel" if len(kernels) == 1 else "kernels"
     times = "tuning" if tunings == 1 else "tunings"
     first = f"{tunings:,} {times} of {len(kernels):,} {names} took {total:,.1f} s"
-    if not any(kernel.reduced for kernel in kernels):
+    if not any(kernel.winners for kernel in kernels):
+        first += f" to measure; {_NOT_TOLD}."
+    elif not any(kernel.reduced for kernel in kernels):
         first += "; no list of the program's own holds a configuration that never won: nothing to shorten."
     else:
         first += f"; about {saved:,.1f} s less with the lists below, which hold what won."
@@ -52,7 +56,11 @@ def _kernel(kernel: KernelAdvice) -> str:
         lines.append(f"  {len(kernel.reduced)} of its {kernel.candidates} configurations won{few}:")
         lines += ["    configs=[", *(f"        {as_code(config)}," for config in kernel.reduced), "    ]"]
         return "\n".join(lines)
-    if not kernel.kernel:
+    if not kernel.winners:
+        lines.append(
+            "  what won is in the cache directory (TORCHINDUCTOR_CACHE_DIR), not in a trace: name it too"
+        )
+    elif not kernel.kernel:
         lines.append("  which list it has is not known")
     elif kernel.candidates is None:
         lines.append("  its list is the compiler's; keep the cache, or a bundle, so that it is tuned once")

@@ -26,7 +26,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         kernel: the function; empty where it is not known.
-        config: what won.
+        config: what won; None where nobody told.
         tuned_s: seconds of compiling and measuring all.
         candidates: the list, where it is the program's own; None where the compiler makes it.
         origin: file and line of the kernel in the program; empty where not known.
@@ -34,7 +34,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kernel: str
-    config: Config
+    config: Config | None
     tuned_s: float
     candidates: tuple[Config, ...] | None = None
     origin: str = ""
@@ -102,7 +102,7 @@ def as_code(config: Config) -> str:
 
 
 def _advise_kernel(tunings: Sequence[Tuning]) -> KernelAdvice:
-    winners = Counter(tuning.config for tuning in tunings).most_common()
+    winners = Counter(tuning.config for tuning in tunings if tuning.config is not None).most_common()
     candidates = tunings[0].candidates
     chosen = tuple(config for config, _ in winners)
     prunable = candidates is not None and len(chosen) < len(candidates) and {*chosen} <= {*candidates}

@@ -2,12 +2,17 @@
 
 import importlib
 import json
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
 from ett_cli.autotune_caches import list_hash, parse_kernel, read_cache
+from ett_cli.autotune_traces import MEASURED, parse_tunings
 from ett_cli.main import main
+from ett_core.tuning import Tuning
 
 CONFIGS = [{"BLOCK": block, "num_warps": warps, "num_stages": 2} for block in (128, 256) for warps in (4, 8)]
 OWN = """
@@ -147,9 +152,63 @@ def test_a_cache_without_tuning_says_so(tmp_path, capsys):
     assert main(["advise", "autotune", str(tmp_path)]) == 1
     assert "no kernel was tuned in there" in capsys.readouterr().err
     assert main(["advise", "autotune", str(tmp_path / "none")]) == 1
-    assert "no such directory" in capsys.readouterr().err
+    assert "no such file or directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["def f(:", "x = 1", "@other.thing\ndef f(): pass", "\0"])
 def test_code_that_defines_no_kernel_gives_none(text):
     assert parse_kernel(text) is None
+
+
+TRACED = """
+import torch
+from torch._dynamo.utils import dynamo_timed
+
+where = {"compile_id": torch._guards.CompileId(frame_id=0, frame_compile_id=0), "is_backward": False}
+torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+for kernel in ("triton_poi_fused_add_0", "gather_0", "gather_0", None):
+    for event in ("benchmark_all_configs", "coordinate_descent_tuning")[: 2 if kernel == "gather_0" else 1]:
+        with dynamo_timed(f"CachingAutotuner.{event}", metadata={"kernel_name": kernel}, **where):
+            pass
+"""
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    """A trace that torch wrote, in the way in which its autotuner has it write."""
+    folder = tmp_path_factory.mktemp("trace")
+    environ = {**os.environ, "TORCH_TRACE": str(folder), "OMP_NUM_THREADS": "1"}
+    made = subprocess.run([sys.executable, "-c", TRACED], env=environ, capture_output=True, check=False)
+    assert made.returncode == 0, made.stderr.decode()
+    return folder
+
+
+@pytest.mark.service("torch")
+def test_a_trace_of_torch_tells_what_was_measured_and_for_how_long(trace, capsys):
+    """A search from the best of the list on is part of the tuning before it."""
+    assert main(["advise", "autotune", str(trace), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    tunings = {kernel["kernel"]: kernel["tunings"] for kernel in told["kernels"]}
+    assert tunings == {"triton_poi_fused_add_0": 1, "gather_0": 2, None: 1}
+    assert all(kernel["tuned_s"] > 0 for kernel in told["kernels"])
+    assert not any(kernel["winners"] for kernel in told["kernels"])
+    assert main(["advise", "autotune", str(trace)]) == 0
+    assert "what won is in the cache directory" in capsys.readouterr().out
+
+
+@pytest.mark.service("torch")
+def test_of_a_kernel_that_both_tell_of_the_cache_counts(trace, cache, capsys):
+    """Torch numbers the uses of a kernel of the program's own."""
+    assert main(["advise", "autotune", str(cache), str(trace), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    tunings = {kernel["kernel"]: kernel["tunings"] for kernel in told["kernels"]}
+    assert tunings == {"gather": 3, "triton_poi_fused_add_0": 1, None: 1}
+
+
+def test_events_without_an_end_and_other_lines_are_passed_over():
+    head = b'V1130 07:41:44.1 1 torch/a.py:1] {"chromium_event": {}, "has_payload": "8a"}\n'
+    event = {"name": MEASURED, "ts": 1e6, "args": {"kernel_name": "k"}, "ph": "B"}
+    begin, end = json.dumps(event).encode(), json.dumps({**event, "ts": 3e6, "ph": "E"}).encode()
+    lines = [head, b"\t" + begin + b"\n", b"noise\n", b"\t" + end, head, b'\t{"name": "CachingAutotuner.\n']
+    assert parse_tunings(lines) == []
+    assert parse_tunings([*lines, head, b"\t" + end]) == [Tuning(kernel="k", config=None, tuned_s=2.0)]

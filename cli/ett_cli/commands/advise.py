@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
     from ett_core.shapes import Compilation
+    from ett_core.tuning import Tuning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="From the choices that Inductor has kept: which configurations of a list never won.",
     )
     autotune.add_argument(
-        "places", nargs="+", metavar="CACHE", help="a cache directory of Inductor (TORCHINDUCTOR_CACHE_DIR)"
+        "places",
+        nargs="+",
+        metavar="PLACE",
+        help="a cache directory of Inductor (TORCHINDUCTOR_CACHE_DIR), which has what won; "
+        "or what TORCH_TRACE or tlparse wrote (a directory, or *.log), which has the seconds",
     )
     autotune.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -61,15 +66,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _autotune(arguments: argparse.Namespace) -> int:
-    from ett_cli.autotune_caches import read_cache
     from ett_cli.tuning_words import as_object, render
     from ett_core.tuning import advise
 
-    missing = [place for place in arguments.places if not Path(place).is_dir()]
+    missing = [place for place in arguments.places if not Path(place).exists()]
     if missing:
-        print(f"ett advise: {missing[0]}: no such directory", file=sys.stderr)
+        print(f"ett advise: {missing[0]}: no such file or directory", file=sys.stderr)
         return 1
-    kernels = advise(tuning for place in arguments.places for tuning in read_cache(Path(place)))
+    kernels = advise(_tunings(map(Path, arguments.places)))
     if not kernels:
         print(
             "ett advise: no kernel was tuned in there. Inductor tunes Triton kernels, on GPUs only, "
@@ -79,6 +83,24 @@ def _autotune(arguments: argparse.Namespace) -> int:
         return 1
     print(json.dumps(as_object(kernels), indent=1) if arguments.json else render(kernels))
     return 0
+
+
+def _tunings(places: Iterable[Path]) -> list[Tuning]:
+    """Those of caches, and those of traces of which no cache tells: a cache knows more of the same."""
+    from ett_cli.autotune_caches import read_cache
+    from ett_cli.autotune_traces import read_tunings
+    from ett_cli.compile_traces import logs_below
+
+    found = list(places)
+    cached = [tuning for place in found if place.is_dir() for tuning in read_cache(place)]
+    known = {tuning.kernel for tuning in cached}
+
+    def is_known(name: str) -> bool:
+        """Torch numbers the uses of a kernel of the program's own: `gather_0`."""
+        return name in known or name.rstrip("0123456789").removesuffix("_") in known
+
+    traced = [tuning for place in found for log in logs_below(place) for tuning in read_tunings(log)]
+    return cached + [tuning for tuning in traced if not is_known(tuning.kernel)]
 
 
 def _dynamic(arguments: argparse.Namespace) -> int:
