@@ -20,7 +20,8 @@ from torchrec.distributed.types import CacheParams, KeyValueParams, ShardingType
 from torchrec.modules.embedding_configs import DataType  # noqa: E402
 
 from ett_trainer_hooks.pipeline import plan_store  # noqa: E402
-from ett_trainer_hooks.pipeline.plan_context import MEMORY_TOLERANCE, context_of, difference, outline, plain  # noqa: E402
+from ett_trainer_hooks.pipeline.differences import difference  # noqa: E402
+from ett_trainer_hooks.pipeline.plan_context import MEMORY_TOLERANCE, context_of, outline, plain  # noqa: E402
 from ett_trainer_hooks.pipeline.plan_format import restored, stored  # noqa: E402
 from ett_trainer_hooks.pipeline.plan_store import PlanStore, PlanStoreError, stored_plan  # noqa: E402
 

@@ -28,7 +28,8 @@ from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.agreement import all_agree
 from ett_trainer_hooks.pipeline.bundle.files import Files, files_at
 from ett_trainer_hooks.pipeline.bundle.patience import within
-from ett_trainer_hooks.pipeline.plan_context import Context, context_of, difference, memory_difference
+from ett_trainer_hooks.pipeline.differences import difference
+from ett_trainer_hooks.pipeline.plan_context import Context, context_of, memory_difference
 from ett_trainer_hooks.pipeline.plan_format import Tables, restored, stored
 
 T = TypeVar("T")
