@@ -13,7 +13,7 @@ from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizerWrapper  # noq
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy  # noqa: E402
 from ett_trainer_hooks.reference.keepers import Waiting  # noqa: E402
 from ett_trainer_hooks.reference.model import Learner  # noqa: E402
-from ett_trainer_hooks.reference.settings import MODES, Settings  # noqa: E402
+from ett_trainer_hooks.reference.settings import Settings  # noqa: E402
 
 pytestmark = pytest.mark.service("torch")
 
@@ -60,7 +60,7 @@ def weights_of(learner):
     return {float(number) for weight in learner.model.parameters() for number in weight.detach().flatten()}
 
 
-KINDS = [(Waiting, "async_thread"), *((beside.Beside, mode) for mode in MODES)]
+KINDS = [(Waiting, "async_thread"), (beside.Beside, "async_thread"), (beside.Beside, "sync")]
 
 
 @pytest.mark.parametrize(("kind", "mode"), KINDS)
