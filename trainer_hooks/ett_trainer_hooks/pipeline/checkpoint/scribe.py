@@ -24,8 +24,13 @@ from ett_trainer_hooks.recording.spans import describe
 GRACE_S = 5.0
 """Longest time that one takes to be gone which is about to end by itself."""
 KINDNESS = 10
-"""How far its priority is below that of the training."""
-_RUN = "import sys; from ett_trainer_hooks.pipeline.checkpoint.scribe import serve; serve(int(sys.argv[1]))"
+"""How far its priority is below that of the training, whose start its imports shall not hold up."""
+_RUN = f"""
+import os, sys
+os.nice({KINDNESS})
+from ett_trainer_hooks.pipeline.checkpoint.scribe import serve
+serve(int(sys.argv[1]))
+"""
 
 
 class ScribeError(Exception):
@@ -89,7 +94,6 @@ class Scribe:
 def serve(handle: int) -> None:
     """Carry out orders until the rank is gone: what the process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for the rank
-    os.nice(KINDNESS)
     orders = Connection(handle)
     with suppress(EOFError, OSError):
         while True:
