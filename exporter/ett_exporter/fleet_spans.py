@@ -4,19 +4,21 @@
     job a          training 8  |  stalled 2        parts: training 8 in "0", stalled 2 in "1"
 
 The whole of each job is the sum of its parts in whole nanoseconds, so parts add up to the whole. What
-was read of jobs that are over is kept: time alone changes nothing of them.
+was read is kept: time alone changes nothing of jobs that are over, and of those that train only the part
+that goes on (`cuts.py`). As one part after the other begins, only those are read of a job that are new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 
-from ett_core.accounting import AttemptAccount
+from ett_core.accounting import AttemptAccount, JobAccount
 from ett_core.accounting.account import in_seconds, nanoseconds
 from ett_exporter.breath import breathe
+from ett_exporter.cuts import Table, signs_of
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.live import JobView
 from ett_exporter.recent import AtHand
@@ -24,7 +26,8 @@ from ett_exporter.service import Service
 
 WHOLE = "whole"
 """The name of all parts together among the windows of the sums; that of a part is its number."""
-MOST_KEPT = 10_000
+MOST_KEPT = 30_000
+"""Jobs that are over, and cuts of others, at some 1 kB each."""
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -34,12 +37,37 @@ class _Read(msgspec.Struct, frozen=True):
     amounts: Sequence[Mapping[str, float]]
 
 
+class _Kept(msgspec.Struct, frozen=True):
+    """What stands of a live job."""
+
+    edges: Sequence[float]
+    told: int
+    signs: Hashable
+    serial: int
+    as_of: float
+    parts: Table
+    """Up to the edge before which all was told, and behind them all that the job had before that edge."""
+
+    def parts_from(self, edge: float) -> list[Mapping[str, float]]:
+        """The parts that stand from an edge on."""
+        return self.parts.in_seconds(self.edges.index(edge))[:-1]
+
+    def goes_on(self, account: JobAccount) -> Mapping[str, float] | None:
+        """What the job has after those parts, as of a later account; None where that cannot be."""
+        (before,) = self.parts.in_seconds(self.told)
+        left = {name: nanoseconds(seconds) for name, seconds in account.components.items()}
+        for name, seconds in before.items():
+            left[name] = left.get(name, 0) - nanoseconds(seconds)
+        return None if min(left.values(), default=0) < 0 else in_seconds(left)
+
+
 class FleetSpans:
     """Reads the jobs of one service; any thread may call."""
 
     def __init__(self, service: Service, most: int = MOST_KEPT) -> None:
         self._service = service
-        self._kept: AtHand[tuple[str, tuple[float, ...]], _Read] = AtHand(most)
+        self._read: AtHand[tuple[str, tuple[float, ...]], _Read] = AtHand(most)
+        self._kept: AtHand[tuple[str, int, float], _Kept] = AtHand(most)
 
     def sums(self, views: Iterable[JobView], edges: Sequence[float], now: float) -> Sums:
         """The sums of some jobs in each part between `edges` (Unix seconds), and in all of them."""
@@ -62,13 +90,65 @@ class FleetSpans:
                 account.components if begin <= account.start and account.end <= end else {}
                 for begin, end in parts
             ]
+        if not account.finished:
+            return self._of_live_job(account, edges, now)
         key = (account.job_id, edges)
-        kept = self._kept.get(key)
-        if kept is not None and kept.attempts is account.attempts:
-            return kept.amounts
+        known = self._read.get(key)
+        if known is not None and known.attempts is account.attempts:
+            return known.amounts
         amounts = self._service.spans(account.job_id, now, edges)
-        if account.finished:
-            self._kept.put(key, _Read(account.attempts, amounts))
+        self._read.put(key, _Read(account.attempts, amounts))
+        return amounts
+
+    def _of_live_job(
+        self, account: JobAccount, edges: tuple[float, ...], now: float
+    ) -> Sequence[Mapping[str, float]]:
+        """As `_of_job`: what stands, the part that goes on, and only what is new from the job itself."""
+        key = (account.job_id, len(edges), edges[-1] - edges[0])
+        kept = self._kept.get(key)
+        if kept is None or not self._is_of(kept, account, edges):
+            return self._cut(key, [], edges, now) or ()
+        parts = kept.parts_from(edges[0])
+        if len(parts) + 1 == len(edges):
+            return parts
+        if account.end <= edges[len(parts) + 1] and (latest := kept.goes_on(account)) is not None:
+            return [*parts, latest, *({} for _ in range(len(edges) - len(parts) - 2))]
+        amounts = self._cut(key, parts, edges, now, kept)
+        return self._cut(key, [], edges, now) or () if amounts is None else amounts
+
+    def _is_of(self, kept: _Kept, account: JobAccount, edges: tuple[float, ...]) -> bool:
+        """Whether what is kept of a job stands, and is about the same parts, as far as they had begun."""
+        if edges[0] not in kept.edges[: kept.told + 1]:
+            return False
+        same = kept.edges[kept.edges.index(edges[0]) : kept.told + 1]
+        return (
+            tuple(same) == edges[: len(same)]
+            and account.as_of >= kept.as_of
+            and signs_of(account) == kept.signs
+            and self._service.stands(account.job_id, kept.serial)
+        )
+
+    def _cut(
+        self,
+        key: tuple[str, int, float],
+        parts: Sequence[Mapping[str, float]],
+        edges: tuple[float, ...],
+        now: float,
+        kept: _Kept | None = None,
+    ) -> list[Mapping[str, float]] | None:
+        """The job in each part, the first of which are known; None where these stand no more by then."""
+        cut = self._service.cut(key[0], now, edges[len(parts) :])
+        if cut is None:
+            return list(self._service.spans(key[0], now, edges))
+        signs = signs_of(cut.account)
+        if kept is not None and (kept.signs != signs or not self._service.stands(key[0], kept.serial)):
+            return None
+        amounts = [*parts, *cut.parts]
+        if cut.serial:
+            told = len(parts) + cut.told
+            past = [{name: nanoseconds(seconds) for name, seconds in part.items()} for part in amounts[:told]]
+            table = Table([*past, cut.before_told])
+            self._kept.put(key, _Kept(edges, told, signs, cut.serial, cut.account.as_of, table))
         return amounts
 
 

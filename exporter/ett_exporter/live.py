@@ -34,6 +34,7 @@ from ett_core.interference import SaveInterference
 from ett_core.paces import Pace
 from ett_core.refusals import Refused
 from ett_core.throughput import Throughput
+from ett_exporter.cuts import Cut, Standing, last_told
 from ett_exporter.diagnoses import Diagnoses
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.places import FIRST, Kept, Place, Snapshot, Stored
@@ -205,6 +206,7 @@ class LiveJob:
         """Whether events came since the details were last read."""
         self._counts = Counts()
         self._diagnoses = Diagnoses()
+        self._standing = Standing()
 
     def take(self, keep: Callable[[], Kept], received_at: float) -> Taken | None:
         """Make events durable by `keep`, then fold those that are new.
@@ -279,6 +281,7 @@ class LiveJob:
             self.last_received_at = max(self.last_received_at, stored.received_at)
         self._fold, self._details, self._place, self._beyond = fold, details, place, beyond
         self._diagnoses = Diagnoses()
+        self._standing = Standing()
         self._is_built = self._changed = self._details_changed = True
         self._is_unloaded = False
         self.unsaved_events = unsaved
@@ -412,15 +415,34 @@ class LiveJob:
     def spans(self, now: float, edges: Sequence[float]) -> Sequence[Mapping[str, float]]:
         """Seconds by component in each part between moments that follow each other (Unix seconds)."""
         with self._lock:
-            self._build_or_go_on()
-            view = self._view(now)
-            if view is None:
-                return ()
-            account = view.account
-            cut = [max(min(edge, account.end), account.start) for edge in edges]
-            parts = self._fold.windows(cut, account.as_of)
-            self._fold.forget_answers()
-            return parts
+            cut = self._cut(now, edges)
+        return () if cut is None else cut.parts
+
+    def cut(self, now: float, edges: Sequence[float]) -> Cut | None:
+        """The job between moments that follow each other (Unix seconds); None before its first event."""
+        with self._lock:
+            cut = self._cut(now, edges)
+            if cut is None or cut.told < 0:
+                return cut
+            self._standing.revise(self._fold.take_revised())
+            return replace(cut, serial=self._standing.enter(edges[cut.told]))
+
+    def _cut(self, now: float, edges: Sequence[float]) -> Cut | None:
+        """As `cut`; as of the view that was made last, where nothing came since."""
+        self._build_or_go_on()
+        view = self._view(now) if self._changed or self.known_view is None else self.known_view
+        if view is None:
+            return None
+        account = view.account
+        inside = [max(min(edge, account.end), account.start) for edge in (*edges, math.inf)]
+        *parts, after = self._fold.windows(inside, account.as_of)
+        told = last_told(edges, self._fold.told_until(account.as_of))
+        self._fold.forget_answers()
+        return Cut(account, parts, after, told)
+
+    def stands(self, serial: int) -> bool:
+        """Whether what a cut says up to the last edge before which all was told is still so."""
+        return self._standing.holds(serial)
 
     def _view(self, now: float) -> JobView | None:
         """A view that is new, or up to `VIEW_AGE_S` old if nothing came since: readers share it."""
@@ -460,6 +482,7 @@ class LiveJob:
             self._diagnoses = Diagnoses()
         windows = self._windows(account)
         self._fold.forget_answers()
+        self._standing.revise(self._fold.take_revised())
         diagnoses = self._diagnoses.of(account.failures, self._details.evidence)
         if (state := state_of(account, diagnoses)) != account.state:
             account = msgspec.structs.replace(account, state=state)

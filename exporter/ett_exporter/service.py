@@ -25,6 +25,7 @@ from ett_exporter.breath import breathe
 from ett_exporter.changes import ChangeLog
 from ett_exporter.clocks import clock_event, is_noteworthy
 from ett_exporter.closed import LONGEST_WINDOW_S, ClosedJob, is_settled
+from ett_exporter.cuts import Cut
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
 from ett_exporter.live import JobPage, JobView, LiveJob, Taken
@@ -245,6 +246,16 @@ class Service:
         """Seconds of a job by component in each part between moments; none where it is unknown."""
         job = self._jobs.get(job_id)
         return job.spans(now, edges) if job else ()
+
+    def cut(self, job_id: str, now: float, edges: Sequence[float]) -> Cut | None:
+        """A live job between moments; None where it is unknown or no more live."""
+        job = self._jobs.get(job_id)
+        return job.cut(now, edges) if isinstance(job, LiveJob) else None
+
+    def stands(self, job_id: str, serial: int) -> bool:
+        """Whether a cut of a job still stands."""
+        job = self._jobs.get(job_id)
+        return isinstance(job, LiveJob) and job.stands(serial)
 
     @property
     def is_ready(self) -> bool:

@@ -50,6 +50,8 @@ from ett_core.events import (
 from ett_core.refusals import HeldBackError
 
 COMPRESSION_LEVEL = 2
+NEVER_NS = 1 << 62
+"""Later than any moment."""
 SUCCEEDED = "succeeded"
 BY_DECISION = ("cancelled", "timed_out")
 
@@ -95,6 +97,7 @@ class Attempt:
         "number",
         "ranks",
         "resumed",
+        "revised_ns",
         "version",
     )
     _REST = ("_held_back", "resumed", "durable", "loop", "ranks")
@@ -103,6 +106,8 @@ class Attempt:
         self.number = number
         self.version = 0
         """Grows with every change; what was computed of an older version may be wrong."""
+        self.revised_ns = NEVER_NS
+        """From when on what reports and phases had told was told anew, since somebody last set this."""
         self.kept: tuple[Any, Any] | None = None
         """What was computed of one version in one place, for whoever asks again."""
         self._settings = settings
@@ -292,6 +297,7 @@ class Attempt:
         loop_ns = self.entered().loop_ns
         in_loop = [p for p in phases if loop_ns is not None and p.begin_ns >= loop_ns]
         if in_loop and self.loop is not None and rank.since_report is not None:
+            self._told_anew(self.loop.begin_of_report(min(phase.begin_ns for phase in in_loop)))
             self.loop = self.loop.claimed(in_loop)
             rank.claimed(in_loop)
 
@@ -319,6 +325,7 @@ class Attempt:
     def _report_of_another(self, at_ns: int, event: Progress) -> None:
         """A report of a rank that does not lead, or leads from here on."""
         if self.leader is None or event.rank < self.leader:
+            self._told_anew(0)
             self.leader = event.rank
             self.loop = Loop(self._settings, at_ns, event, self._archive)
             self.observed = True
@@ -347,6 +354,9 @@ class Attempt:
     def _may_end(self, at_ns: int, event: Failure | AttemptEnd) -> None:
         if self.ender is None:
             self.ender, self._over_ns = Ender(at_ns, event), at_ns
+
+    def _told_anew(self, since_ns: int) -> None:
+        self.revised_ns = min(self.revised_ns, since_ns)
 
     def _checkpoint_spoken(self, at_ns: int) -> None:
         if self.checkpoint_spoken_ns is None:
@@ -411,6 +421,7 @@ class Attempt:
     def restore(self, mark: AttemptMark) -> None:
         """Forget every event consumed after `mark`."""
         self.version += 1
+        self._told_anew(0 if mark.loop is None else mark.loop[1].prev_ns)
         self._set_values(mark.values)
         self._held_back = list(mark.held_back)
         self.resumed = mark.resumed

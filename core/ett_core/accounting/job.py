@@ -7,16 +7,18 @@ comes later than that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
+from ett_core.accounting.attempt import NEVER_NS
 from ett_core.accounting.chain import Chain
 from ett_core.accounting.earlier import Earlier
 from ett_core.accounting.lane import Lane, LaneState
 from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
-from ett_core.accounting.report import account_of
+from ett_core.accounting.report import account_of, told_until_ns
 from ett_core.accounting.sealed import Sealed
 from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive
@@ -59,6 +61,7 @@ class JobFold:
         "_known_chain",
         "_lanes",
         "_offsets",
+        "_revised_ns",
         "_sealed",
         "_sequences",
         "_settings",
@@ -103,6 +106,8 @@ class JobFold:
         self._clocks: dict[str, Clock] = {}
         self._offsets: dict[str, int] = {}
         self._conflict = False
+        self._revised_ns = NEVER_NS
+        """As `take_revised`, of lanes that are put away by now."""
 
     def state(self) -> FoldState:
         """The fold as a value."""
@@ -256,6 +261,7 @@ class JobFold:
         self._conflict = False
         self._lanes, self._job_ends, self._clocks, self._offsets = {}, [], {}, {}
         self._sealed = self._earlier = None
+        self._revised_ns = 0
         for event in events:
             if isinstance(event, Clock):
                 self._add_about_job(event)
@@ -324,6 +330,7 @@ class JobFold:
     def _seal(self, chain: Chain) -> None:
         """Put the lanes before the last one away."""
         lanes = [self._lanes.pop(number) for number in sorted(self._lanes)[:-1]]
+        self._revised_ns = min(self._revised_ns, *(lane.take_revised_ns() for lane in lanes))
         self._sealed = Sealed(lanes, chain.earlier.partitions, self._settings, self._archive)
         chain.earlier.put_away(self._sealed, chain.seam(self._job_ends))
         (last,) = self._lanes.values()
@@ -342,6 +349,22 @@ class JobFold:
         for lane in self._lanes.values():
             for part in lane.parts:
                 part.kept = None
+
+    def take_revised(self) -> float:
+        """From when on reports and phases were told anew since the last call (Unix seconds; infinite: never).
+
+        What an account says of attempts and their failures changes besides: neither is it told here, nor
+        what time alone makes of the end.
+        """
+        self._settle()
+        since_ns = min([self._revised_ns, *(lane.take_revised_ns() for lane in self._lanes.values())])
+        self._revised_ns = NEVER_NS
+        return math.inf if since_ns == NEVER_NS else since_ns / NS
+
+    def told_until(self, now: float) -> float | None:
+        """Up to when the last attempt has told what it did (Unix seconds); what follows is a guess."""
+        chain = self._chain(now)
+        return None if chain is None else told_until_ns(chain.last.span) / NS
 
     def account(self, now: float) -> JobAccount | None:
         """Where the job's time went, as of `now` (Unix seconds); None before its first event."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from ett_core.accounting.account import nanoseconds
-from ett_core.accounting.attempt import Attempt
+from ett_core.accounting.attempt import NEVER_NS, Attempt
 from ett_core.accounting.attempt_state import AttemptMark, AttemptState
 from ett_core.accounting.held import HeldEvents, Key, packed
 from ett_core.accounting.settings import Settings
@@ -78,6 +78,7 @@ class Lane:
         "_dropped",
         "_dropped_through",
         "_held",
+        "_is_anew",
         "_job_id",
         "_marks",
         "_packed_presence",
@@ -114,6 +115,8 @@ class Lane:
         self._packed_presence = b""
         """The same while the lane is at rest."""
         self._divided = False
+        self._is_anew = False
+        """Whether attempts were begun anew since somebody asked."""
         self._cuts: list[int | None] = []
         """Of each part, from when on it is silenced."""
         self._reset()
@@ -311,10 +314,19 @@ class Lane:
         while self._marks[-1].consumed > consumed:
             self._marks.pop()
         mark = self._marks[-1]
+        self._is_anew = self._is_anew or len(self.parts) > mark.parts
         del self.parts[mark.parts :]
         if mark.last is not None:
             self.parts[-1].restore(mark.last)
         self._consumed = mark.consumed
+
+    def take_revised_ns(self) -> int:
+        """From when on what was told was told anew since the last call; `NEVER_NS` where nothing was."""
+        since_ns = 0 if self._is_anew else min((part.revised_ns for part in self.parts), default=NEVER_NS)
+        self._is_anew = False
+        for part in self.parts:
+            part.revised_ns = NEVER_NS
+        return since_ns
 
     def _trim(self) -> None:
         """Let go of events before the late window, and of the marks that they needed."""
@@ -450,6 +462,7 @@ class Lane:
         """Fold the lane anew from all its events, in any order, each once, with their times."""
         ordered = sorted(((at, e.rank, e.writer, e.seq), e) for at, e in placed)
         self._presence, self._packed_presence = {}, b""
+        self._is_anew = True
         self._reset()
         for key, event in ordered:
             self._note_presence(key[0], event)

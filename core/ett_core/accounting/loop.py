@@ -264,6 +264,11 @@ class Loop:
         first = 0 if begin_ns <= self.first_ns else self._place(begin_ns, after=False) + 1
         return range(first, max(first, self._place(end_ns, after=True)))
 
+    def begin_of_report(self, at_ns: int) -> int:
+        """Where the interval of the report that tells of a moment begins; of the first one, 0."""
+        row = self._place(at_ns, after=True)
+        return 0 if at_ns < self.first_ns else self._end_of(row - 1)
+
     def bounds(self, rows: range) -> tuple[int, int]:
         """Where the intervals of some consecutive reports begin and end."""
         return self._end_of(rows.start - 1), self._end_of(rows.stop - 1)

@@ -102,13 +102,13 @@ def final_ns(chain: Chain, totals: Totals, exposure_ns: int | None) -> Totals:
     layout = chain.layout
     if layout.finished:
         return totals
-    open_ns = chain.window(_closed_until_ns(chain.last.span), layout.end_ns)
+    open_ns = chain.window(told_until_ns(chain.last.span), layout.end_ns)
     final = {component: amount - open_ns.get(component, 0) for component, amount in totals.items()}
     durable_ns = 0 if exposure_ns is None else totals.get(TRAINING, 0) - exposure_ns
     return final | {TRAINING: max(durable_ns, 0)}
 
 
-def _closed_until_ns(last: Span) -> int:
+def told_until_ns(last: Span) -> int:
     """Up to when events have closed everything, while the last attempt of a job runs or has failed."""
     if last.outcome != RUNNING:
         return last.end_ns

@@ -1,0 +1,111 @@
+"""Parts of the time of live jobs: what is kept of them is what would be read anew."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from plausible import EPOCH, plausible
+
+from ett_core import events as ev
+from ett_exporter.fleet_spans import FleetSpans
+from ett_exporter.live import LiveJob
+from ett_exporter.places import Kept, Place
+
+
+class OneJob:
+    """A service that has one live job, which was told nothing before; counts how often it is read."""
+
+    def __init__(self):
+        self.told = []
+        self.job = LiveJob("job", 0.0, self)
+        self.read = 0
+
+    def events(self):
+        return self.told
+
+    def snapshot(self):
+        return None
+
+    def after(self, _place):
+        return ()
+
+    def delivered(self):
+        return None
+
+    def tell(self, events):
+        self.told += events
+        self.job.take(lambda: Kept(events, Place(0, len(self.told))), 0.0)
+
+    def cut(self, _job_id, now, edges):
+        self.read += 1
+        return self.job.cut(now, edges)
+
+    def stands(self, _job_id, serial):
+        return self.job.stands(serial)
+
+    def spans(self, _job_id, now, edges):
+        return self.job.spans(now, edges)
+
+
+def parts(spans, view, edges, now):
+    """Nanoseconds by component in each part, and in all."""
+    sums = spans.sums([view], edges, now)
+    names = [*(str(place) for place in range(len(edges) - 1)), "whole"]
+    return [[dict(total.amounts_ns(name)) for _, total in sums.of_window(name)] for name in names]
+
+
+def edges_at(now, size_s, count):
+    """The edges of parts of which the last goes on."""
+    end = (now // size_s + 1) * size_s
+    return [end - size_s * place for place in range(count, -1, -1)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("seed", range(200 if os.environ.get("ETT_FULL") == "1" else 8))
+def test_parts_that_are_kept_are_those_of_the_job_as_it_is(seed, share):
+    """However a job goes on, whatever comes late, whichever window is asked for."""
+    source = random.Random(seed)
+    events, end = plausible(source)
+    late = {id(event): source.expovariate(1 / 60.0) for event in events if source.random() < share}
+    events.sort(key=lambda event: event.time + late.get(id(event), 0.0))
+    one = OneJob()
+    spans = FleetSpans(one)
+    arrived = EPOCH
+    for first in range(0, len(events), 3):
+        told = events[first : first + 3]
+        one.tell(told)
+        arrived = max(arrived, *(event.time for event in told))
+        for now in (arrived + source.random(), arrived + 5.0 * source.random()):
+            view = one.job.view(now)
+            for size_s, count in ((7.0, 5), (60.0, 12)):
+                edges = edges_at(now, size_s, count)
+                assert parts(spans, view, edges, now) == parts(FleetSpans(one), view, edges, now)
+    view = one.job.view(end)
+    assert parts(spans, view, edges, end) == parts(FleetSpans(one), view, edges, end)
+
+
+def training(minutes):
+    """A job of one rank that reports every ten seconds."""
+    where = {"job_id": "job", "writer": "w", "attempt": 0, "rank": 0}
+    yield ev.FirstBatch(**where, seq=0, time=EPOCH)
+    for report in range(1, 6 * minutes):
+        yield ev.Progress(**where, seq=report, time=EPOCH + 10 * report, step=report, steps=1)
+
+
+def test_a_job_that_trains_is_read_once_for_each_part():
+    """A question that comes again reads nothing of the job; a new part reads that alone."""
+    one, (first, *reports) = OneJob(), training(60)
+    one.tell([first])
+    spans = FleetSpans(one)
+    for report in reports:
+        one.tell([report])
+        now = report.time + 1.0
+        edges = edges_at(now, 300.0, 6)
+        found = parts(spans, one.job.view(now), edges, now)
+        seconds = [
+            {name: round(amount * 1e9) for name, amount in part.items()} for part in one.job.spans(now, edges)
+        ]
+        assert [part[0] if part else {} for part in found[:-1]] == seconds
+    assert one.read <= 12 + 2
