@@ -20,8 +20,8 @@ from itertools import count
 import msgspec
 
 from ett_core.accounting import JobAccount
-from ett_core.accounting.account import in_seconds, nanoseconds
-from ett_core.components import UNOBSERVED, UNSAVED_TRAINING
+from ett_core.accounting.account import nanoseconds, seconds
+from ett_core.components import COMPONENTS, UNOBSERVED, UNSAVED_TRAINING
 
 CUTS_KEPT = 8
 """Cuts of one job that may stand at a time; of more, those stand that were made last."""
@@ -45,10 +45,10 @@ class Cut(msgspec.Struct, frozen=True):
     @property
     def before_told(self) -> dict[str, int]:
         """Nanoseconds by component from the beginning of the job to that edge."""
-        left = {name: nanoseconds(seconds) for name, seconds in self.account.components.items()}
+        left = {name: nanoseconds(amount) for name, amount in self.account.components.items()}
         for part in (*self.parts[max(self.told, 0) :], self.after):
-            for name, seconds in part.items():
-                left[name] -= nanoseconds(seconds)
+            for name, amount in part.items():
+                left[name] -= nanoseconds(amount)
         return {name: amount for name, amount in left.items() if amount}
 
 
@@ -118,7 +118,8 @@ class Table:
 
     def __init__(self, parts: Sequence[Mapping[str, int]]) -> None:
         self._count = len(parts)
-        self._names = _shared(tuple(sorted({name for part in parts for name in part})))
+        told = {name for part in parts for name in part}
+        self._names = _shared(tuple(name for name in COMPONENTS if name in told))
         self._amounts = array("q", [part.get(name, 0) for part in parts for name in self._names])
 
     def in_seconds(self, first: int = 0) -> list[Mapping[str, float]]:
@@ -132,7 +133,7 @@ class Table:
 
     def _part(self, at: int) -> dict[str, float]:
         row = self._amounts[at : at + len(self._names)]
-        return in_seconds(dict(zip(self._names, row, strict=True)))
+        return {name: seconds(amount) for name, amount in zip(self._names, row, strict=True) if amount}
 
 
 @lru_cache(4096)

@@ -16,7 +16,7 @@ from itertools import pairwise
 import msgspec
 
 from ett_core.accounting import AttemptAccount, JobAccount
-from ett_core.accounting.account import in_seconds, nanoseconds
+from ett_core.accounting.account import in_seconds, nanoseconds, seconds
 from ett_exporter.breath import breathe
 from ett_exporter.cuts import Table, signs_of
 from ett_exporter.fleet_sums import Sums, part_of
@@ -26,6 +26,8 @@ from ett_exporter.service import Service
 
 WHOLE = "whole"
 """The name of all parts together among the windows of the sums; that of a part is its number."""
+KEPT_AT_ONCE = 16
+"""Jobs of which nothing is read, between pauses."""
 MOST_KEPT = 30_000
 """Jobs that are over, and cuts of others, at some 1 kB each."""
 
@@ -55,10 +57,15 @@ class _Kept(msgspec.Struct, frozen=True):
     def goes_on(self, account: JobAccount) -> Mapping[str, float] | None:
         """What the job has after those parts, as of a later account; None where that cannot be."""
         (before,) = self.parts.in_seconds(self.told)
-        left = {name: nanoseconds(seconds) for name, seconds in account.components.items()}
-        for name, seconds in before.items():
-            left[name] = left.get(name, 0) - nanoseconds(seconds)
-        return None if min(left.values(), default=0) < 0 else in_seconds(left)
+        if before.keys() - account.components.keys():
+            return None
+        left = {
+            name: nanoseconds(amount) - nanoseconds(before.get(name, 0.0))
+            for name, amount in account.components.items()
+        }
+        if min(left.values(), default=0) < 0:
+            return None
+        return {name: seconds(amount) for name, amount in left.items() if amount}
 
 
 class FleetSpans:
@@ -72,11 +79,12 @@ class FleetSpans:
     def sums(self, views: Iterable[JobView], edges: Sequence[float], now: float) -> Sums:
         """The sums of some jobs in each part between `edges` (Unix seconds), and in all of them."""
         sums = Sums()
-        for view in views:
+        for number, view in enumerate(views):
             amounts = self._of_job(view, tuple(edges), now)
             windows = {str(place): part for place, part in enumerate(amounts) if part}
             sums.change(None, part_of(view, windows | {WHOLE: added_up(amounts)}))
-            breathe()
+            if number % KEPT_AT_ONCE == 0:
+                breathe()
         return sums
 
     def _of_job(self, view: JobView, edges: tuple[float, ...], now: float) -> Sequence[Mapping[str, float]]:
@@ -97,6 +105,7 @@ class FleetSpans:
         if known is not None and known.attempts is account.attempts:
             return known.amounts
         amounts = self._service.spans(account.job_id, now, edges)
+        breathe()
         self._read.put(key, _Read(account.attempts, amounts))
         return amounts
 
@@ -138,6 +147,7 @@ class FleetSpans:
     ) -> list[Mapping[str, float]] | None:
         """The job in each part, the first of which are known; None where these stand no more by then."""
         cut = self._service.cut(key[0], now, edges[len(parts) :])
+        breathe()
         if cut is None:
             return list(self._service.spans(key[0], now, edges))
         signs = signs_of(cut.account)
@@ -146,7 +156,7 @@ class FleetSpans:
         amounts = [*parts, *cut.parts]
         if cut.serial:
             told = len(parts) + cut.told
-            past = [{name: nanoseconds(seconds) for name, seconds in part.items()} for part in amounts[:told]]
+            past = [{name: nanoseconds(amount) for name, amount in part.items()} for part in amounts[:told]]
             table = Table([*past, cut.before_told])
             self._kept.put(key, _Kept(edges, told, signs, cut.serial, cut.account.as_of, table))
         return amounts
@@ -160,8 +170,8 @@ def added_up(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """
     totals: dict[str, int] = {}
     for part in parts:
-        for component, seconds in part.items():
-            totals[component] = totals.get(component, 0) + nanoseconds(seconds)
+        for component, amount in part.items():
+            totals[component] = totals.get(component, 0) + nanoseconds(amount)
     return in_seconds(totals)
 
 
