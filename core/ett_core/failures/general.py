@@ -78,6 +78,7 @@ SENSES: tuple[Sense, ...] = (
     Sense("rendezvous_failure", ("meeting", "unreachable|late|failed|gone|unlike|absent"), ("service",)),
     Sense("collective_timeout", ("collective", "late"), role=CASCADE),
     Sense("storage_io", ("file", "io trouble")),
+    Sense("environment_error", ("file", "denied")),
     Sense("node_failure", ("machine fault",)),
     Sense("node_failure", ("node", "down"), ("module", "setting", "file", "launcher")),
     Sense("peer_failure", ("collective|peer", "gone|unreachable"), ("launcher",), role=CASCADE),
@@ -157,6 +158,10 @@ _STATES = {
     "OUT_OF_MEMORY": "host_oom",
 }
 """How schedulers write the state of a job in a table."""
+_NONE_OF = re.compile(
+    r"\b(?:0|no|zero) (?:[\w-]{1,20} ){0,2}(?:errors?|failures?|faults?)\b|\bnot active\b",
+    re.IGNORECASE | re.ASCII,
+)
 _UNREAL = frozenset({"supposed", "harmless"})
 
 
@@ -179,7 +184,7 @@ def meaning(text: str, *, raised: bool) -> Meaning | None:
     if state := _STATE.search(text):
         return Meaning(_STATES[state[1]], ROOT)
     named = notions(_PLAIN.sub(" ", _CODE.sub(" ", text)))
-    if not raised and not named.isdisjoint(_UNREAL):
+    if not raised and (_NONE_OF.search(text) or not named.isdisjoint(_UNREAL)):
         return None
     held = (sense for sense in SENSES if (raised or not sense.raised_only) and sense.holds(named))
     return next((Meaning(sense.failure_class, sense.role) for sense in held), None)

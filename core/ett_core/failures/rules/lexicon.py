@@ -125,6 +125,7 @@ TROUBLES: Mapping[str, str] = {
     "off the bus": "off the bus, is lost, gpu lost, device lost, init adapter fail, adapter failed, adapter fail, from bus, unable to determine the"
     " device handle, lost connection to gpu, gpu is lost, not detected, disappeared, gpu lost, be lost",
     "io trouble": "input output error, i o error, io error, stale, read only, structure need cleaning, need cleaning, not connected, bad file descriptor, host is down, controller is down, errno 5, errno 6, errno 19, errno 30, errno 71, errno 74, errno 107, errno 116, errno 117, errno 121, failed to mount, mount failed, unmounted, disk failure, medium error, remounting, shut down file, mount volume, failed mount",
+    "denied": "permission denied, operation not permitted, not writable, errno 13, errno 1",
     "no file": "no such file, file not found, not found error, cannot find the file, does not exist, could not find, errno 2",
     "misuse": "illegal, misaligned, out of bound, access fault, assert, device side, launch failed, illegal address, page fault, mmu fault,"
     " execution failed, unspecified launch, not supported, internal error, memory fault, sq intr, warp, kernel error, invalid value,"
