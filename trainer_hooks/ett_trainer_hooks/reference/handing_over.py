@@ -17,6 +17,7 @@ from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.journal import NullJournal
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
 from ett_trainer_hooks.pipeline.publishing.handover import HandOver, prepare
+from ett_trainer_hooks.pipeline.publishing.places import place_at
 from ett_trainer_hooks.reference import publishing
 from ett_trainer_hooks.reference.model import Learner
 from ett_trainer_hooks.reference.settings import Settings
@@ -33,6 +34,9 @@ class Publishing:
         settings: of the trainer.
         recorder: of this rank.
         checkpoints: the directory that gets the last checkpoint.
+
+    Raises:
+        RemoteError: nobody knows the place that the model is to be published to.
     """
 
     def __init__(self, settings: Settings, recorder: Recorder, checkpoints: Path) -> None:
@@ -41,6 +45,8 @@ class Publishing:
         self._checkpoints = checkpoints
         self._hands_over = settings.uses("standalone_publishing")
         self._handover: HandOver | None = None
+        if settings.publish_to:
+            place_at(settings.publish_to).close()  # told now, not when all is trained
 
     def before_anchor(self, step: int, learner: Learner, pipeline: Any) -> None:  # noqa: ANN401 - of TorchRec
         """As `Ending`: records what the model predicts."""

@@ -1,0 +1,64 @@
+"""The end of the reference trainer where something is wrong: what is trained is not lost for it."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+dist = pytest.importorskip("torch.distributed")
+handing_over = pytest.importorskip("ett_trainer_hooks.reference.handing_over")
+
+from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError  # noqa: E402
+from ett_trainer_hooks.reference import model  # noqa: E402
+from ett_trainer_hooks.reference.ending import NoEnding, ending_of  # noqa: E402
+from ett_trainer_hooks.reference.settings import Settings  # noqa: E402
+
+pytestmark = [pytest.mark.service("torch"), pytest.mark.filterwarnings("ignore")]  # TorchRec's own
+SMALL = {"rows": 20, "embedding_dim": 4, "compile": False}
+ALONE = "standalone_publishing"
+
+
+@pytest.fixture(scope="module")
+def learner(tmp_path_factory):
+    """The model on one rank, in the process group of this process alone."""
+    store = dist.FileStore(str(tmp_path_factory.mktemp("ranks") / "rendezvous"), 1)
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    settings, device = Settings(**SMALL), torch.device("cpu")
+    dlrm = model.build(settings, device)
+    yield model.shard(dlrm, model.plan_shards(dlrm, device), settings, device)
+    dist.destroy_process_group()
+
+
+def ended(settings, bench, learner, checkpoints):
+    """What is decided where the last checkpoint is never saved."""
+    told = bench()
+    ending = ending_of(settings, told.recorder, checkpoints)
+    ending.before_anchor(40, learner, None)
+    ending.after_anchor()
+    return [(each.what, each.why) for each in told.of("decision")]
+
+
+def test_without_a_wish_nothing_becomes_of_the_model(bench, tmp_path):
+    assert isinstance(ending_of(Settings(), bench().recorder, tmp_path), NoEnding)
+
+
+def test_where_the_last_save_failed_nothing_is_handed_over_and_the_job_goes_on(bench, learner, tmp_path):
+    ((what, why),) = ended(Settings(**SMALL, parts=ALONE), bench, learner, tmp_path)
+    assert what == "the model is not handed over"
+    assert why == f"DamagedError: there is no checkpoint in {tmp_path / 'step_40'}"
+
+
+def test_a_disk_that_does_not_take_the_record_does_not_hinder_the_last_save(bench, learner, tmp_path):
+    (tmp_path / "publish").write_text("in the way")
+    ((what, why),) = ended(Settings(**SMALL, parts=ALONE), bench, learner, tmp_path)
+    assert what == "the model is not handed over"
+    assert why.startswith("FileExistsError: ")
+
+
+def test_a_trainer_that_is_to_publish_and_cannot_fails_with_the_reason(bench, learner, tmp_path):
+    settings = Settings(**SMALL, publish_to=str(tmp_path / "models"))
+    with pytest.raises(handing_over.UnpublishedError, match="DamagedError: there is no checkpoint"):
+        ended(settings, bench, learner, tmp_path)
+
+
+def test_a_place_that_nobody_knows_is_told_before_anything_is_trained(bench, tmp_path):
+    with pytest.raises(RemoteError, match="nosuch://models: Protocol not known"):
+        ending_of(Settings(publish_to="nosuch://models"), bench().recorder, tmp_path)
