@@ -270,3 +270,9 @@ def test_the_next_start_keeps_open_what_was_open_from_the_beginning():
     assert for_next_start(second) == "L['x']:0"
     assert for_next_start(second, torch_version="2.9.1") == "L['x']"
     assert for_next_start([]) == ""
+
+
+def test_where_only_later_graphs_were_told_one_remains():
+    """As where a recorder began to follow compilations after the first."""
+    advice = advise([compiled(1, mismatch(0, 64, 65)), compiled(2, mismatch(1, 65, 66))])
+    assert (advice.value, advice.graphs, advice.expected) == ("L['x']:0", 2, 1)

@@ -137,4 +137,4 @@ def _estimate(explained: Explained, opened: Mapping[Symbol, object]) -> int:
             else:
                 count += before in _ALWAYS_APART and symbol not in many
                 many.add(symbol)
-    return count
+    return max(count, 1)  # the first graph may not have been told

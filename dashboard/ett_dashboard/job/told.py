@@ -64,7 +64,8 @@ def again(lines: Sequence[CompileLine]) -> list[Again]:
 
 def again_table(rows: Sequence[Again]) -> str:
     """A row a reason."""
-    return _table("Compiled again", ("Code", "What differed", "Times"), [_again(row) for row in rows])
+    heads = ("Code", "What differed", "Times")
+    return _table("Compiled again", heads, [_again(row) for row in rows], " ett-wraps")
 
 
 def setting(lines: Sequence[CompileLine], torch_version: str) -> tuple[str, str]:
@@ -98,11 +99,13 @@ def _again(row: Again) -> tuple[str, Sequence[str]]:
     return "", (plain(row.code, NAME_CHARACTERS), plain(row.what + came, WHY_CHARACTERS), f"{row.times:,}")
 
 
-def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
+def _table(
+    title: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], more: str = ""
+) -> str:
     head = "".join(f"<th>{name}</th>" for name in heads)
     body = "".join(f'<tr title="{escape(hint)}">{"".join(map(_cell, cells))}</tr>' for hint, cells in rows)
     return (
-        f'<table class="ett-list ett-told" aria-label="{escape(title)}"><thead><tr>{head}</tr></thead>'
+        f'<table class="ett-list ett-told{more}" aria-label="{escape(title)}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
 
