@@ -105,7 +105,6 @@ def test_what_no_file_can_say_is_refused_by_name(text, complaint, tmp_path, caps
         (["--steps", "0"], "steps is 0, must be at least 1"),
         (["--ranks", "0"], "ranks is 0, must be at least 1"),
         (["--rank-restarts", "-1"], "rank_restarts is -1, must be at least 0"),
-        (["--grace", "-1"], ""),
     ],
 )
 def test_what_no_command_line_can_say_is_refused(words, complaint, capsys):
