@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from ett_trainer_hooks import procfs
+from ett_trainer_hooks import Recorder, procfs
 from ett_trainer_hooks.launcher.standbys import Standbys
 from ett_trainer_hooks.pipeline import standby
 from ett_trainer_hooks.standby.handing_over import hand_over, is_ours
@@ -39,6 +40,8 @@ from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline import standby
 recorder = Recorder.from_env()
 start = os.environ["TORCHELASTIC_RESTART_COUNT"]
+scores = [os.getpriority(os.PRIO_PROCESS, 0), pathlib.Path("/proc/self/oom_score_adj").read_text().strip()]
+print("scores", *scores)
 print("start", start, "in", os.getpid(), "with", standby.prepared(), sys.argv[1:], __name__, flush=True)
 for _ in recorder.batches(range(3)):
     pass
@@ -129,6 +132,7 @@ def test_the_next_start_runs_in_the_standby_and_ends_as_it_would_have(job, end, 
     assert first.endswith("with None ['--steps', '3'] __main__")
     assert second == f"start 1 in {pid} with (('words',), {pid}) ['--steps', '3'] __main__"
     assert lines[-1] == f"ended {status}"
+    assert len({line for line in lines if line.startswith("scores ")}) == 1
     assert pid not in [int(line.split()[1]) for line in lines if line.startswith("rank ")]
     starts = [event for event in job.events if event.kind == "attempt_start" and event.rank == 0]
     assert [event.attempt for event in starts] == [0, 1]
@@ -265,7 +269,21 @@ def test_what_cannot_be_imported_cannot_be_prepared():
         standby.prepare(lambda: None)
 
 
+def test_a_program_without_a_recorder_gets_none(tmp_path):
+    """Nobody would observe what it does in a standby."""
+    program = (
+        "import json; from ett_trainer_hooks.pipeline import standby; print(standby.prepare(json.dumps))"
+    )
+    environ = {**os.environ, "ETT_STANDBY": str(tmp_path), "LOCAL_RANK": "0"}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "False\n"
+    assert "no standby: this program makes no Recorder" in ran.stderr
+
+
 def test_without_a_launcher_nothing_is_asked_for(tmp_path):
+    Recorder.from_env({})
     assert not standby.prepare(json.dumps, environ={})
     assert not standby.prepare(json.dumps, environ={"ETT_STANDBY": str(tmp_path)})
     assert standby.prepare(json.dumps, "x", environ={"ETT_STANDBY": str(tmp_path), "LOCAL_RANK": "3"})

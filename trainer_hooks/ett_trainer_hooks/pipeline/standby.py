@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ett_trainer_hooks.guard import warn_on_stderr
+from ett_trainer_hooks.recording.handover import PROCESS
 from ett_trainer_hooks.standby.handing_over import PLACE, started_with
 from ett_trainer_hooks.standby.understudy import State, function_of
 from ett_trainer_hooks.standby.wanted import Wanted
@@ -25,7 +26,7 @@ def prepare(function: Callable[..., Any], *arguments: str, environ: Mapping[str,
 
     To be called by every rank after its first steps. The function must not join the other ranks, use an
     accelerator, or leave torch's settings changed; it runs with the hooks off. False where there is nobody
-    who would make a standby.
+    who would make a standby, and in a program without a recorder of its own.
 
     Raises:
         ValueError: the function cannot be imported by its name, as one of the program itself or within
@@ -36,6 +37,9 @@ def prepare(function: Callable[..., Any], *arguments: str, environ: Mapping[str,
         raise ValueError(f"{name} cannot be imported by another process; put it into a module of its own")
     place, local_rank = environ.get(PLACE), environ.get("LOCAL_RANK", "")
     if not place or not local_rank.isdecimal():
+        return False
+    if not PROCESS.is_taken:
+        warn_on_stderr("no standby: this program makes no Recorder, and would not be observed in one")
         return False
     wanted = Wanted(
         function=name,

@@ -47,7 +47,7 @@ def stand_by(link: socket.socket, wanted: Wanted, keeper: int) -> Callable[[], N
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != keeper:
         os._exit(0)
-    nice = lower_priority()
+    nice, first_to_go = lower_priority(), offer_memory()
     _, module, program, arguments = parted(wanted.argv) or ([], "", "", [])
     sys.path[0] = wanted.cwd if module else str(Path(program).resolve().parent)
     try:
@@ -62,6 +62,7 @@ def stand_by(link: socket.socket, wanted: Wanted, keeper: int) -> Callable[[], N
     if not told:
         os._exit(0)
     link.close()
+    offer_memory(first_to_go)
     take_over(json.loads(told_in(streams[0])), streams[1:], int(told), nice, wanted)
     return lambda: run(module, program, arguments)
 
@@ -157,6 +158,17 @@ def lower_priority() -> int:
         os._exit(0)
     if os.waitpid(child, 0)[1] == 0:
         os.setpriority(os.PRIO_PROCESS, 0, LOWEST)
+    return before
+
+
+def offer_memory(score: str = "1000") -> str:
+    """Where memory runs out, have the kernel end this process first, or as before; the score so far."""
+    path = Path("/proc/self/oom_score_adj")
+    try:
+        before = path.read_text().strip()
+        path.write_text(score)
+    except OSError:  # no such file, or not allowed
+        return "0"
     return before
 
 
