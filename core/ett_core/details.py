@@ -437,8 +437,9 @@ class JobDetails:
     def _take_progress(self, event: Progress) -> None:
         if event.rank < 0:
             return
-        self.samples += _bounded(event.samples)
-        self.throughput.add(event)
+        samples = _bounded(event.samples)
+        self.samples += samples
+        self.throughput.add(event, samples)
         if event.step_seconds is None:
             return
         self.rank_paces.add(event)

@@ -24,7 +24,6 @@ PARTS = 96
 FINEST_S = 1.0
 LONGEST_REPORT_S = 3600.0
 """A report is spread over no more than this."""
-MOST_SAMPLES = 1e15
 NOBODY = 1 << 62
 
 
@@ -60,7 +59,7 @@ class ThroughputFold:
     >>> fold = ThroughputFold()
     >>> for second in range(1, 193):
     ...     fold.add(Progress(job_id="j", writer="w", seq=second, attempt=0, rank=0, node="n",
-    ...                       time=1000.0 + second, step=second, steps=1, samples=8.0))
+    ...                       time=1000.0 + second, step=second, steps=1), samples=8.0)
     >>> told = fold.read()
     >>> told.begin, told.width_s, told.steps[:3], told.samples[1], len(told.steps)
     (1000.0, 4.0, (3.0, 4.0, 4.0), 32.0, 49)
@@ -73,29 +72,32 @@ class ThroughputFold:
         self._width_s, self._first, self._rank = state.width_s, state.first, state.rank
         self._steps, self._samples = array("d", state.steps), array("d", state.samples)
 
-    def add(self, report: Progress) -> None:
-        """Take in one report of a rank, which is 0 or more."""
-        steps, samples = report.steps, _bounded(report.samples)
-        if report.rank != self._rank:
-            steps = self._steps_that_count(report)
-        if not (steps or samples):
+    def add(self, report: Progress, samples: float) -> None:
+        """Take in one report of a rank, which is 0 or more; `samples` are those of it, within bounds."""
+        if not (report.steps or samples):
             return
-        end, times = report.time, report.step_seconds
-        begin = end if times is None else end - _covered_s(times.sum, report.data_wait_s)
-        width_s = self._width_s
+        steps = report.steps if report.rank == self._rank else self._steps_that_count(report)
+        times, end = report.step_seconds, report.time
+        begin = end
+        if times is not None:
+            begin -= times.sum + report.data_wait_s if report.data_wait_s > 0.0 else times.sum
+            if end - begin > LONGEST_REPORT_S:
+                begin = end - LONGEST_REPORT_S
+        width_s, first = self._width_s, self._first
         low, high = int(begin // width_s), int(end // width_s)
-        if low < self._first or high >= self._first + len(self._steps):
+        if low < first or high - first >= len(self._steps):
             width_s = self._make_room(begin, end)
+            first = self._first
             low, high = int(begin // width_s), int(end // width_s)
         if low == high:
-            self._steps[low - self._first] += steps
-            self._samples[low - self._first] += samples
+            self._steps[low - first] += steps
+            self._samples[low - first] += samples
             return
         for part in range(low, high + 1):
             inside_s = min(end, (part + 1) * width_s) - max(begin, part * width_s)
             share = inside_s / (end - begin)
-            self._steps[part - self._first] += steps * share
-            self._samples[part - self._first] += samples * share
+            self._steps[part - first] += steps * share
+            self._samples[part - first] += samples * share
 
     def read(self) -> Throughput | None:
         """What was told so far; None where nobody reported progress."""
@@ -142,13 +144,3 @@ class ThroughputFold:
         for place, amount in enumerate(amounts):
             laid[(self._first + place) // ratio - low] += amount
         return laid
-
-
-def _covered_s(steps_s: float, wait_s: float) -> float:
-    """Seconds before a report in which its steps ran, waits included."""
-    covered_s = steps_s + wait_s if wait_s > 0.0 else steps_s
-    return covered_s if covered_s < LONGEST_REPORT_S else LONGEST_REPORT_S  # noqa: FURB136 - half the time of `min`
-
-
-def _bounded(samples: float) -> float:
-    return samples if 0.0 <= samples <= MOST_SAMPLES else min(max(samples, 0.0), MOST_SAMPLES)

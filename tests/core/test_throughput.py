@@ -23,7 +23,7 @@ def report(time: float, steps: int = 1, samples: float = 0.0, rank: int = 0, too
 def folded(*reports: Progress) -> ThroughputFold:
     fold = ThroughputFold()
     for each in reports:
-        fold.add(each)
+        fold.add(each, each.samples)
     return fold
 
 
@@ -83,6 +83,13 @@ def test_the_order_of_arrival_changes_nothing(reports, chance):
     assert other.samples == pytest.approx(told.samples)
 
 
+def test_reports_whose_steps_do_not_count_belong_to_the_life_all_the_same():
+    """The parts are the same whether a rank without samples speaks before or after the lowest one."""
+    early, late = report(1.0, rank=0), report(98.0, rank=1)
+    assert folded(early, late).read() == folded(late, early).read()
+    assert folded(early, late).read().width_s == 2.0
+
+
 @given(REPORTS)
 def test_nothing_is_lost_and_the_room_is_bounded(reports):
     told = folded(*reports).read()
@@ -101,6 +108,6 @@ def test_a_fold_goes_on_from_its_state(before, after):
     fold = folded(*before)
     restored = ThroughputFold(fold.state())
     for each in after:
-        fold.add(each)
-        restored.add(each)
+        fold.add(each, each.samples)
+        restored.add(each, each.samples)
     assert restored.state() == fold.state()
