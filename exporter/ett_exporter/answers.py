@@ -41,10 +41,10 @@ from ett_exporter.answer_types import (
     Timeline,
 )
 from ett_exporter.history import rows_of_view
-from ett_exporter.live import JobPage, JobView
 from ett_exporter.outlines import coarsened
 from ett_exporter.pages import page_of
 from ett_exporter.queries import RowsQuery
+from ett_exporter.views import JobPage, JobView
 
 Fields: TypeAlias = dict[str, Any]
 

@@ -24,8 +24,8 @@ from ett_core.checkpoint_log import CheckpointDetail
 from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis
 from ett_core.fleet.endings import cause_words
-from ett_exporter.live import WINDOWS_S, JobPage, JobView
 from ett_exporter.recent import AtHand
+from ett_exporter.views import WINDOWS_S, JobPage, JobView
 
 COMPRESSION_LEVEL = 6
 LONGEST_WINDOW_S = max(WINDOWS_S.values())

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, exists, insert, select
 
 from ett_exporter.closed import page_of, rows_of
-from ett_exporter.live import JobPage
 from ett_exporter.schema import attempts, checkpoints, failures, jobs, segments, timelines
+from ett_exporter.views import JobPage
 
 
 def write(connection: Connection, page: JobPage, through: float) -> bool:

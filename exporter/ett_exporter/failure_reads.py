@@ -35,12 +35,12 @@ from ett_exporter.failure_answers import (
     run_row,
 )
 from ett_exporter.history import FleetHistory
-from ett_exporter.live import JobView
 from ett_exporter.pages import page_of
 from ett_exporter.queries import FailuresQuery, Filter, NodesQuery, Nothing, RunsQuery, WindowQuery
 from ett_exporter.reads import UnknownJobError
 from ett_exporter.recent import Recent
 from ett_exporter.service import Service
+from ett_exporter.views import JobView
 
 LOOKED_AGAIN_AFTER_S = 30.0
 """What became worse, and what is usual, is worked out at most so often for one question."""

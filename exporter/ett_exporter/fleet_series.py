@@ -15,8 +15,8 @@ from ett_core.growing import Histogram
 from ett_exporter.fleet_sums import Sums, held_ns
 from ett_exporter.job_series import clip, ratio
 from ett_exporter.ledger import CauseKey, Ledger
-from ett_exporter.live import WINDOWS_S
 from ett_exporter.text import Samples, histogram
+from ett_exporter.views import WINDOWS_S
 
 _PLACE = {component: place for place, component in enumerate(COMPONENTS)}
 

@@ -20,9 +20,9 @@ from ett_core.accounting.account import in_seconds, nanoseconds, seconds
 from ett_exporter.breath import breathe
 from ett_exporter.cuts import Table, signs_of
 from ett_exporter.fleet_sums import Sums, part_of
-from ett_exporter.live import JobView
 from ett_exporter.recent import AtHand
 from ett_exporter.service import Service
+from ett_exporter.views import JobView
 
 WHOLE = "whole"
 """The name of all parts together among the windows of the sums; that of a part is its number."""

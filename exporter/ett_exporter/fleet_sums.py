@@ -20,7 +20,7 @@ import msgspec
 
 from ett_core.accounting.account import nanoseconds
 from ett_core.components import RECOVER_QUEUE
-from ett_exporter.live import JobView
+from ett_exporter.views import JobView
 
 T = TypeVar("T", float, tuple[float, float])
 

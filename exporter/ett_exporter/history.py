@@ -18,7 +18,7 @@ from ett_core.failures import Diagnosis
 from ett_core.fleet.endings import FAILED
 from ett_core.fleet.rows import Failure, Rows, rows_of
 from ett_core.packed_records import Packed, PackedRecords
-from ett_exporter.live import JobView
+from ett_exporter.views import JobView
 
 MOST_ROWS = 60_000
 """Runs and failures kept, together; at about 1 kB each."""

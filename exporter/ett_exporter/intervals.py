@@ -5,7 +5,7 @@ from __future__ import annotations
 from ett_core.components import CHECKPOINT_BLOCKING, UNSAVED_TRAINING
 from ett_core.intervals import Costs, costs_of_job, interval_range_s, optimal_interval_s, wasted
 from ett_exporter.lever_types import IntervalRow
-from ett_exporter.live import JobView
+from ett_exporter.views import JobView
 
 
 def costs_of(view: JobView) -> Costs | None:

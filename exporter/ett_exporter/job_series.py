@@ -15,8 +15,8 @@ from ett_core.components import UNSAVED_TRAINING
 from ett_core.failures.classes import DOMAINS, UNKNOWN
 from ett_core.fleet.recurrence import latest_row
 from ett_exporter.intervals import best_interval_s, costs_of
-from ett_exporter.live import JobView, has_settled, held_seconds
 from ett_exporter.text import Sample, Samples, summary
+from ett_exporter.views import JobView, has_settled, held_seconds
 
 LABEL_CHARACTERS = 200
 STAGES_SHOWN = 4

@@ -25,7 +25,7 @@ from ett_core.growing import Distribution, Growing, Histogram, highest
 from ett_core.metrics import BLOCKING_BOUNDS_S, START_BOUNDS_S
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.job_series import clip
-from ett_exporter.live import JobView, has_settled
+from ett_exporter.views import JobView, has_settled
 
 
 class FinalKey(NamedTuple):

@@ -25,7 +25,7 @@ from ett_exporter.answers import cache_row
 from ett_exporter.fleet import weight_of
 from ett_exporter.fleet_sums import kind_of
 from ett_exporter.lever_types import CacheComparison, CacheRunRow, LeverRow, Sum
-from ett_exporter.live import WINDOWS_S, JobView
+from ett_exporter.views import WINDOWS_S, JobView
 
 
 def run_row(run: CacheRun, verdict: Verdict) -> CacheRunRow:

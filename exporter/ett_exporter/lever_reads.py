@@ -27,12 +27,12 @@ from ett_exporter.lever_answers import (
     weigher,
 )
 from ett_exporter.lever_types import CacheComparison, CacheRuns, Intervals, WhatIf
-from ett_exporter.live import WINDOWS_S, JobView
 from ett_exporter.pages import page_of
 from ett_exporter.queries import CacheRunsQuery, ComparisonQuery, Filter, Page, QueryError, WhatIfQuery
 from ett_exporter.reads import UnknownJobError
 from ett_exporter.recent import Recent
 from ett_exporter.service import Service
+from ett_exporter.views import WINDOWS_S, JobView
 
 LOOKED_AGAIN_AFTER_S = 15.0
 """Runs and sums over all jobs are worked out again at most so often."""

@@ -15,8 +15,8 @@ import msgspec
 
 from ett_core.accounting import JobAccount, Stretch
 from ett_exporter.closed import between
-from ett_exporter.live import JobPage
 from ett_exporter.recent import AtHand
+from ett_exporter.views import JobPage
 
 STRETCHES_SHOWN = 2000
 KEPT_S = 30.0

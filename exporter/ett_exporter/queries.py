@@ -19,7 +19,7 @@ import msgspec
 from ett_core.fleet.rows import Failure
 from ett_core.fleet.what_if import FAILURE_PREFIX, LEVERS
 from ett_exporter.fleet_sums import Kind
-from ett_exporter.live import JobView
+from ett_exporter.views import JobView
 
 HOUR_S = 3600.0
 LONGEST_WAIT_S = 60.0

@@ -45,7 +45,6 @@ from ett_exporter.answers import (
 from ett_exporter.fleet import Window, groups_of
 from ett_exporter.fleet_spans import WHOLE, FleetSpans, edges_of
 from ett_exporter.fleet_sums import Sums, part_of
-from ett_exporter.live import WINDOWS_S, JobPage, JobView
 from ett_exporter.outlines import STRETCHES_SHOWN, Outlines, coarsened
 from ett_exporter.pages import page_of
 from ett_exporter.queries import (
@@ -61,6 +60,7 @@ from ett_exporter.queries import (
     TimelineQuery,
 )
 from ett_exporter.service import QUICKLY_S, Service
+from ett_exporter.views import WINDOWS_S, JobPage, JobView
 
 ROWS_RENEWED = 50
 """Of a page of no more jobs than this each row is as of now, however large the fleet is."""

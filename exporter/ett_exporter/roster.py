@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from ett_exporter.breath import breathe
 from ett_exporter.ledger import Ledger
-from ett_exporter.live import JobView, LiveJob
+from ett_exporter.live import LiveJob
+from ett_exporter.views import JobView
 
 
 class _Turn(NamedTuple):

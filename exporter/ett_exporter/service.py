@@ -28,7 +28,7 @@ from ett_exporter.closed import LONGEST_WINDOW_S, ClosedJob, is_settled
 from ett_exporter.cuts import Cut
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
-from ett_exporter.live import JobPage, JobView, LiveJob, Taken
+from ett_exporter.live import LiveJob, Taken
 from ett_exporter.places import Place, Snapshot, Stored
 from ett_exporter.recent import AtHand
 from ett_exporter.roster import Roster
@@ -36,6 +36,7 @@ from ett_exporter.settings import Settings
 from ett_exporter.snapshots import code_format
 from ett_exporter.store import KnownJob, Store, raw_line
 from ett_exporter.tokens import EVERYTHING, Grant
+from ett_exporter.views import JobPage, JobView
 
 REJECTED_SHOWN = 100
 """Rejected lines that an answer names; it counts them all."""

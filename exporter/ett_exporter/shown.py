@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ett_exporter.chunks import Chunks
 from ett_exporter.job_series import clip, job_samples
-from ett_exporter.live import JobView
 from ett_exporter.text import Samples
+from ett_exporter.views import JobView
 
 
 class StateKey(NamedTuple):

@@ -19,7 +19,6 @@ from ett_core.events import AnyEvent, encode
 from ett_exporter import closed_rows, merging, segment_rows, snapshot_rows
 from ett_exporter.arrivals import WRITERS_REMEMBERED, Arrivals
 from ett_exporter.ingest import Line, Segment
-from ett_exporter.live import JobPage
 from ett_exporter.owners import Shard
 from ett_exporter.places import LAST_ID, Kept, Place, Snapshot, Stored
 from ett_exporter.recent import Recent
@@ -27,6 +26,7 @@ from ett_exporter.schema import jobs, journal_offsets, segments, writers
 from ett_exporter.segment_rows import READ_ROWS, beyond, of_id, of_job
 from ett_exporter.statements import Statements
 from ett_exporter.transactions import Transactions
+from ett_exporter.views import JobPage
 
 _OLDEST_RUNNING = select(literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint", BigInteger))
 _NEXT = select(literal_column("pg_snapshot_xmax(pg_current_snapshot())::text::bigint", BigInteger))

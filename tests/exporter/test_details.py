@@ -10,7 +10,7 @@ from ett_core import checkpoint_log, details, evidence_log
 from ett_core import events as ev
 from ett_core.causes import Facts, words
 from ett_core.details import JobDetails
-from ett_exporter.live import details_view
+from ett_exporter.views import details_view
 
 
 def event(kind, seq=0, **fields):

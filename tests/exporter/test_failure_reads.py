@@ -20,11 +20,12 @@ from ett_core import events as ev
 from ett_core.events import encode
 from ett_exporter.api import make_app
 from ett_exporter.history import FleetHistory
-from ett_exporter.live import LiveJob, held_seconds
+from ett_exporter.live import LiveJob
 from ett_exporter.places import Kept, Place
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
+from ett_exporter.views import held_seconds
 
 END = 1_764_000_000.0
 BEGIN = END - 2 * 86_400.0

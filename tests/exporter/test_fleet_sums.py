@@ -16,10 +16,10 @@ from ett_core.events import encode
 from ett_exporter.fleet import Window, groups_of, quantiles
 from ett_exporter.fleet_sums import Sums, kind_of, part_of
 from ett_exporter.ledger import Ledger
-from ett_exporter.live import WINDOWS_S
 from ett_exporter.queries import FleetQuery
 from ett_exporter.service import Service
 from ett_exporter.store import Store
+from ett_exporter.views import WINDOWS_S
 
 END = 1_764_000_000.0
 SHAPE = Scenario(jobs=8, days=0.25, ranks=16, reporting_ranks=1, seed=11, job_failures=20.0, train_hours=1.0)

@@ -15,7 +15,7 @@ from ett_core.details import JobDetails
 from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.fleet_sums import kind_of
 from ett_exporter.ledger import CauseKey, FinalKey, Ledger, NodeKey
-from ett_exporter.live import WINDOWS_S, JobView, details_view
+from ett_exporter.views import WINDOWS_S, JobView, details_view
 
 
 def view_of(seed, fold, details, now):

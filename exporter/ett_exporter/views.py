@@ -1,0 +1,183 @@
+"""One job at one moment: values that readers share, read from its folds. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from ett_core.accounting import FailureAccount, JobAccount, Stretch
+from ett_core.checkpoint_log import NONE, CheckpointDetail, Durable
+from ett_core.compile_log import Compilations
+from ett_core.components import RECOVER_QUEUE
+from ett_core.decision_log import DecisionLine
+from ett_core.details import CacheTotals, JobDetails, Start, StepTimes
+from ett_core.evidence_log import EvidenceLine
+from ett_core.failures import Diagnosis
+from ett_core.fleet.endings import cause_words
+from ett_core.growing import Distribution, highest
+from ett_core.interference import SaveInterference
+from ett_core.paces import Pace
+from ett_core.throughput import Throughput
+
+WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
+
+
+class DetailsView(msgspec.Struct, frozen=True):
+    """What is known of a job beside its time, at one moment."""
+
+    labels: Mapping[str, str]
+    versions: Mapping[str, str]
+    config_hash: str
+    world_size: int
+    accelerators: int
+    accelerator_type: str
+    samples: float
+    checkpoint_count: int
+    checkpoint_blocking_s: float
+    checkpoint_durable_count: int
+    checkpoint_failed_count: int
+    last_durable: Durable | None
+    caches: Mapping[str, CacheTotals]
+    compile_s: Mapping[str, float]
+    counters: Mapping[str, float]
+    step_times: StepTimes | None
+    starts: Mapping[int, Start] = {}
+    """What each of the latest attempts runs on, by its number."""
+    remote_requests: int = 0
+    """Requests to remote compile caches."""
+    checkpoint_interval_s: float | None = None
+    """Median time between the latest checkpoints."""
+    checkpoint_blocking: Distribution = NONE
+    """How long checkpoints blocked, of those of which nothing more is expected."""
+    checkpoint_upload_s: float | None = None
+    """Median time from a save to its durability, of the latest checkpoints."""
+    run_caches: Mapping[int, Mapping[str, CacheTotals]] = {}
+    """Totals by cache of each of the latest attempts."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What a job counts, for counters: no number ever falls."""
+
+    failures: Mapping[str, int] = {}
+    """Failures whose cause has settled, by domain."""
+    recovered: int = 0
+    """Failures after which a loop began again."""
+    recovered_s: float = 0.0
+
+
+class JobView(msgspec.Struct, frozen=True):
+    """One job at one moment: its account, its details, its trailing windows."""
+
+    account: JobAccount
+    details: DetailsView
+    windows: Mapping[str, Mapping[str, float]]
+    """Seconds by component in the trailing windows `1h`, `24h`, `7d`."""
+    diagnoses: Sequence[Diagnosis] = ()
+    """Why each of the account's failures happened, in its order."""
+    causes: Mapping[int, str] = {}
+    """By attempt the causes in short words to which a launcher adds something."""
+    counts: Counts = Counts()
+
+    def label(self, name: str) -> str:
+        """A label of the job, empty where it has none."""
+        return self.details.labels.get(name, "")
+
+    def cause(self, failure: FailureAccount, diagnosis: Diagnosis) -> str:
+        """What ended the attempt of one of the failures, in short words."""
+        return self.causes.get(failure.attempt) or cause_words(failure, diagnosis)
+
+    @property
+    def accelerator_weight(self) -> int:
+        """Accelerators the job holds; where it says none, its ranks; at least 1."""
+        return self.details.accelerators or self.details.world_size or 1
+
+
+class JobPage(msgspec.Struct, frozen=True):
+    """One job at one moment with everything that its own page shows."""
+
+    view: JobView
+    timeline: Sequence[Stretch]
+    checkpoints: Sequence[CheckpointDetail]
+    evidence: Mapping[int, Sequence[EvidenceLine]]
+    nodes: Mapping[int, str]
+    stalls: Sequence[Mapping[str, Any]]
+    stragglers: Sequence[Mapping[str, Any]]
+    step_spread: float | None
+    async_saves: Sequence[SaveInterference]
+    heard_at: Mapping[int, float] = {}
+    """When each rank of the latest attempt was last heard of."""
+    paces: Mapping[int, Pace] = {}
+    """The latest step times of the ranks of the latest attempt."""
+    throughput: Throughput | None = None
+    compilations: Compilations | None = None
+    decisions: Sequence[DecisionLine] = ()
+    """The latest, in order."""
+
+
+SETTLED_AFTER_S = 120.0
+"""A failure counts once its job trains again, or this long after it; so does what a checkpoint cost."""
+
+
+def has_settled(failure: FailureAccount, as_of: float) -> bool:
+    """Whether the cause of a failure is not expected to change any more."""
+    return failure.ttr_s is not None or as_of - failure.time >= SETTLED_AFTER_S
+
+
+def counts_of(account: JobAccount, diagnoses: Sequence[Diagnosis], before: Counts) -> Counts:
+    """What the job counts, at least what it counted `before`."""
+    settled = [
+        why.domain
+        for failure, why in zip(account.failures, diagnoses, strict=True)
+        if has_settled(failure, account.as_of)
+    ]
+    recovered = [ttr_s for ttr_s in account.ttr_s if ttr_s is not None]
+    return Counts(
+        highest(before.failures, Counter(settled)),
+        max(before.recovered, len(recovered)),
+        max(before.recovered_s, sum(recovered)),
+    )
+
+
+def details_view(details: JobDetails, account: JobAccount | None = None) -> DetailsView:
+    """A copy of the details that no later event changes; `account` says up to when they are settled."""
+    settled = -math.inf
+    if account is not None:
+        settled = math.inf if account.finished else account.last_event_at - SETTLED_AFTER_S
+    return DetailsView(
+        labels=details.labels,
+        versions=details.versions,
+        config_hash=details.config_hash,
+        world_size=details.world_size,
+        accelerators=details.accelerators,
+        accelerator_type=details.accelerator_type,
+        samples=details.samples,
+        checkpoint_count=details.checkpoints.count,
+        checkpoint_blocking_s=details.checkpoints.blocking_s,
+        checkpoint_durable_count=details.checkpoints.durable_count,
+        checkpoint_failed_count=details.checkpoints.failed_count,
+        last_durable=details.checkpoints.last_durable,
+        caches=details.caches,
+        compile_s=dict(details.compile_s),
+        counters=details.counters,
+        step_times=details.step_times,
+        starts=details.starts,
+        remote_requests=details.remote_requests,
+        checkpoint_interval_s=details.checkpoints.usual().interval_s,
+        checkpoint_blocking=details.checkpoints.blocking(settled),
+        checkpoint_upload_s=details.checkpoints.usual().upload_s,
+        run_caches=details.run_caches,
+    )
+
+
+def held_seconds(components: Mapping[str, float]) -> float:
+    """Seconds in which the hardware was held: all but the queueing after a failure.
+
+    >>> held_seconds({"training": 10.0, "recover.queue": 5.0})
+    10.0
+    """
+    return sum(components.values()) - components.get(RECOVER_QUEUE, 0.0)
