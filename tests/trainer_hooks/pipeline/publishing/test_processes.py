@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.service("torch"),
     pytest.mark.filterwarnings("ignore:torch.distributed is (disabled|unavailable)"),  # torch's, at saves
 ]
-PROGRAM = Path(__file__).with_name("programs") / "handing_over.py"
+PROGRAMS = Path(__file__).with_name("programs")
 LIMIT_S = 180.0
 full = pytest.mark.skipif(os.environ.get("ETT_FULL") != "1", reason="starts more processes: ETT_FULL=1")
 
@@ -126,11 +126,20 @@ def test_a_wrong_command_line_is_told(tmp_path, capsys, words, complaint):
     assert complaint in capsys.readouterr().err
 
 
+def test_tables_that_were_cut_by_rows_and_by_columns_are_published_whole(tmp_path):
+    parts = run_ranks(PROGRAMS / "sharded.py", tmp_path, str(tmp_path / "job"), ranks=3)
+    assert parts == [[[17, 4], [50, 2]], [[17, 4], [50, 2]], [[16, 4], [50, 0]]]
+    (handover,) = find(tmp_path / "job")
+    assert working.run(handover, str(tmp_path / "models"), Recorder.from_env({}), form="plain") == PUBLISHED
+    assert handover.outcome().largest_difference < 1e-6
+    assert json.loads(Path(handover.outcome().place, "card.json").read_bytes())["origin"]["world_size"] == 3
+
+
 @full
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's and TorchRec's, when they are imported
 def test_the_reference_model_of_two_ranks_is_published_from_both_kinds_of_stores(tmp_path):
     pytest.importorskip("torchrec")
-    run_ranks(PROGRAM, tmp_path, str(tmp_path))
+    run_ranks(PROGRAMS / "handing_over.py", tmp_path, str(tmp_path))
     for kind, form, tolerance in (("plain", "plain", 1e-6), ("safe", "int8", 1e-3)):
         (handover,) = find(tmp_path / kind)
         models = tmp_path / f"{kind}-models"
