@@ -46,11 +46,14 @@ class Recorded:
         self._fold = JobFold(job_id)
         self._details = JobDetails()
         self._detailed: defaultdict[str, Sequences] = defaultdict(Sequences)
+        self._failed_save: CheckpointFailed | None = None
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """Take in events of the job, in any order; repeats change nothing."""
         self._fold.add(events)
         self._details.add(event for event in events if _is_detailed(event) and self._is_new(event))
+        failed = [each for each in (self._failed_save, *events) if isinstance(each, CheckpointFailed)]
+        self._failed_save = max(failed, key=lambda each: (each.time, each.message), default=None)
 
     def as_json(self, now: float) -> dict[str, Any] | None:
         """What `ett account --json` prints of the job as of `now`; None before any event.
@@ -88,6 +91,8 @@ class Recorded:
         return {
             "checkpoint_count": checkpoints.count,
             "checkpoint_blocking_s": checkpoints.blocking_s,
+            "checkpoint_failed_count": checkpoints.failed_count,
+            "checkpoint_failed_why": self._failed_save.message if self._failed_save else None,
             "last_durable_at": durable.time if durable else None,
             "last_durable_step": durable.step if durable else None,
             "caches": {

@@ -219,8 +219,12 @@ def _checkpoints(job: Job) -> str:
     count, blocking_s = job["checkpoint_count"], job["checkpoint_blocking_s"]
     mean = f"{1000 * blocking_s / count:.0f} ms each"
     text = f"{_many(count, 'save')}, training blocked for {duration(blocking_s)} in all ({mean})"
-    durable = job.get("last_durable_step")
-    return text if durable is None else f"{text}, the last durable one at step {durable}"
+    if (durable := job.get("last_durable_step")) is not None:
+        text += f", the last durable one at step {durable}"
+    if failed := job.get("checkpoint_failed_count"):
+        why_not = " ".join((job.get("checkpoint_failed_why") or "no reason told").split())
+        text += f"; {failed} failed, the last for: {why_not}"
+    return text
 
 
 def beside_steps(saves: Mapping[str, Any]) -> str:

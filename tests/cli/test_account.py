@@ -20,6 +20,7 @@ from ett_core.events import (
     Cache,
     Checkpoint,
     CheckpointDurable,
+    CheckpointFailed,
     Compile,
     Evidence,
     Failure,
@@ -238,6 +239,7 @@ def test_checkpoints_and_caches_are_told_in_text_and_json_and_repeats_count_once
     _, answer, _ = account(capsys, tmp_path)
     (job,) = answer["jobs"]
     assert (job["checkpoint_count"], job["checkpoint_blocking_s"]) == (1, 0.5)
+    assert (job["checkpoint_failed_count"], job["checkpoint_failed_why"]) == (0, None)
     assert (job["last_durable_at"], job["last_durable_step"]) == (START + 21, 10)
     assert job["caches"] == {"fx_graph": {"hits": 3, "misses": 1, "bypasses": 0}}
     assert job["compile"] == {"dynamo": 1.5}
@@ -247,6 +249,30 @@ def test_checkpoints_and_caches_are_told_in_text_and_json_and_repeats_count_once
     assert "the last durable one at step 10" in out
     assert "  fx_graph         3 hits, 1 misses, 0 bypasses (75 % hits)" in out
     assert "  seconds by stage dynamo 1.5 s" in out
+
+
+def test_saves_that_failed_are_told_with_the_reason_of_the_last(tmp_path, capsys):
+    said = {"job_id": "a", "attempt": 0, "node": "n0", "mode": "async"}
+    failed = [
+        CheckpointFailed(
+            seq=10 + step + rank,
+            time=START + step,
+            step=step,
+            writer="details",
+            rank=rank,
+            message=why,
+            **said,
+        )
+        for step, why in ((20, "OSError: [Errno 28] No space left"), (30, "OSError: [Errno 30] Read-only"))
+        for rank in (0, 1)
+    ]
+    (tmp_path / "one.jsonl").write_bytes(as_lines(run_of("a") + details_of("a") + failed[::-1]))
+    _, answer, _ = account(capsys, tmp_path)
+    (job,) = answer["jobs"]
+    assert (job["checkpoint_failed_count"], job["checkpoint_failed_why"]) == (2, failed[-1].message)
+    assert main(["account", str(tmp_path)]) == 0
+    told = "; 2 failed, the last for: OSError: [Errno 30] Read-only"
+    assert f"the last durable one at step 10{told}\n" in capsys.readouterr().out
 
 
 def failed_with(status: int, *texts: str) -> list:
