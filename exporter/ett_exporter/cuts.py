@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 
@@ -94,16 +94,18 @@ def last_told(edges: Sequence[float], told_until: float | None) -> int:
     return -1 if told_until is None else bisect_right(edges, told_until) - 1
 
 
-def signs_of(account: JobAccount) -> Hashable:
-    """What changes where the past of a job that trains turns out otherwise, late reports aside."""
+def signs_of(account: JobAccount) -> int:
+    """A number that changes where the past of a job that trains turns out otherwise, late reports aside."""
     last = account.attempts[-1] if account.attempts else None
-    return (
-        account.start,
-        account.finished,
-        len(account.attempts),
-        len(account.failures),
-        last and (last.start, last.loop_start, last.outcome, last.critical_rank, last.leader),
-        tuple(each for each in account.components.items() if each[0].startswith(ANEW)),
+    return hash(
+        (
+            account.start,
+            account.finished,
+            len(account.attempts),
+            len(account.failures),
+            last and (last.start, last.loop_start, last.outcome, last.critical_rank, last.leader),
+            tuple(each for each in account.components.items() if each[0].startswith(ANEW)),
+        )
     )
 
 

@@ -10,7 +10,7 @@ that goes on (`cuts.py`). As one part after the other begins, only those are rea
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -44,7 +44,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
     edges: Sequence[float]
     told: int
-    signs: Hashable
+    signs: int
     serial: int
     as_of: float
     parts: Table

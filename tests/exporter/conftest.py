@@ -24,7 +24,7 @@ from ett_exporter.settings import Settings
 from ett_exporter.store import Store
 
 BEGIN = 1_764_000_000.0
-READY_S = 30.0
+READY_S = 120.0
 
 
 class Story:

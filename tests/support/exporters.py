@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-READY_S = 30.0
+READY_S = 120.0
+"""A start takes a second or two; with twenty programs beside it on two processors, half a minute."""
 ETT = str(Path(sys.executable).with_name("ett"))
 
 
