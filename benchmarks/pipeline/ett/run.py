@@ -5,8 +5,8 @@
 
 For each seed both trainers run in turns, each on a new host (empty caches); who comes first alternates.
 A job has three failures: a rank is killed, the whole job is preempted with a grace time, and a rank is
-killed while the newest checkpoint is damaged. Times are the exporter's. About 14 minutes a job; `--short`
-tries everything in about two, and measures nothing.
+killed while the newest checkpoint is damaged. Times are the exporter's. A job takes a quarter of an hour or
+more; `--short` tries everything in some minutes, and measures nothing.
 """
 
 from __future__ import annotations
