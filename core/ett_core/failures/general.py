@@ -74,6 +74,7 @@ SENSES: tuple[Sense, ...] = (
     Sense(
         "checkpoint_incompatible", ("checkpoint", "unlike|absent|invalid"), ("object store", "unreachable")
     ),
+    Sense("checkpoint_incompatible", ("checkpoint", "reading", "failed"), ("object store", "unreachable")),
     Sense("nan_loss", ("number", "loss", "failed|invalid|absent|damaged|killed|number"), raised_only=True),
     Sense("rendezvous_failure", ("meeting", "unreachable|late|failed|gone|unlike|absent"), ("service",)),
     Sense("collective_timeout", ("collective", "late"), role=CASCADE),
@@ -142,8 +143,15 @@ _PLAIN = re.compile(
     r"\b(?:(?:Runtime|Value|Assertion|Key|OS|IO|Environment|System)Error|Exception)(?=: )", re.ASCII
 )
 """Exceptions whose type says that something failed and no more."""
-_CODE = re.compile(r"<[^<>\n]{0,200}>|\S{1,200}\.(?:cc|cpp|cu|h|hpp|py|go|rs|c):\d{1,6}\b:?", re.ASCII)
-"""Objects and places in code, which are named after much that they do not speak of."""
+_CAUGHT = re.compile(
+    r"\bCaught \w{1,60} in (?:DataLoader worker )?(?:process|thread|rank|replica) \d{1,6}\b", re.ASCII
+)
+"""Says where an exception was raised that is printed below."""
+_CODE = re.compile(
+    r"\bgpu[-_]?\d[\w.-]{0,80}|<[^<>\n]{0,200}>|\S{1,200}\.(?:cc|cpp|cu|h|hpp|py|go|rs|c):\d{1,6}\b:?",
+    re.ASCII,
+)
+"""Hosts, and objects and places in code, which are named after much that they do not speak of."""
 _STATE = re.compile(
     r"(?:^|[|=\s:])(NODE_FAIL|BOOT_FAIL|PREEMPTED|TIMEOUT|DEADLINE|OUT_OF_MEMORY|REVOKED)(?:[|\s]|$)",
     re.ASCII,
@@ -183,6 +191,8 @@ def meaning(text: str, *, raised: bool) -> Meaning | None:
         return None
     if state := _STATE.search(text):
         return Meaning(_STATES[state[1]], ROOT)
+    if _CAUGHT.search(text):
+        return None
     named = notions(_PLAIN.sub(" ", _CODE.sub(" ", text)))
     if not raised and (_NONE_OF.search(text) or not named.isdisjoint(_UNREAL)):
         return None

@@ -24,10 +24,11 @@ from ett_core.failures.rules import RULES
 from ett_core.failures.stamps import Calendar, Moment
 from ett_core.failures.survived import SAID_BY_PROGRAMS, Ending, survived
 
-EXCEPTION_NEEDLES = ("error", "exception")
+EXCEPTION_NEEDLES = ("error", "exception", "notfound:", "failure:", "timeout:")
 
 _EXCEPTION = re.compile(
-    r"(?:^|[\s:\]>.])(?!Warning)([A-Z]\w{0,60}(?:Error|Exception|NotFound|Failure|Timeout))(?::|\s*$)"
+    r"(?:^|[\s:\]>.])(?!Warning)([A-Z]\w{0,60}(?:Error|Exception|NotFound|Failure|Timeout))"
+    r"(?: \(see above for traceback\))?(?::|\s*$)"
     r"|(?:^|[\s\]])Exception: "
     r"|(?:^|[\s:\]>])(?:[a-z_]\w{0,40}\.){1,6}(?:[Ee]rror|timeout|gaierror|TimeoutExpired)(?::|\s*$)",
     re.ASCII,
@@ -37,6 +38,8 @@ _AT_WARNING = re.compile(
     r"|\bNCCL INFO\b",
     re.ASCII,
 )
+_LAST_TRY = re.compile(r"\bretrying \(?(\d{1,4}) ?(?:/|of) ?\1\b.*", re.ASCII)
+"""There is no further try."""
 _AT_INFO = re.compile(r"^(?:\[\w{1,12}\]:)?\[?I\d{4} |\bI tensorflow/", re.ASCII)
 """Programs that part in the course of things say so at this level."""
 _ADVICE = re.compile(
@@ -189,9 +192,9 @@ def read_line(line: str, rules: Sequence[Rule] = RULES) -> Sighting | None:
     'gpu_busy'
     """
     text = line[:LINE_LIMIT]
-    told = _ADVICE.sub(" ", text)
+    told = _LAST_TRY.sub(" ", _ADVICE.sub(" ", text))
     places = sorted(_NEEDLES.meant_by(told.lower()))
-    warned = _AT_WARNING.search(text[:200]) is not None
+    warned = _AT_WARNING.search(text[:200]) is not None and _LAST_TRY.search(text) is None
     known = [rules[place] for place in places]
     rule = _first(known, told, of_warnings=True) or _first(known, told, of_warnings=False)
     if rule is not None and rule.broad and not warned and (meant := meaning(told, raised=True)) is not None:

@@ -78,4 +78,4 @@ def test_anything_that_a_table_knows_says_more(other):
 def test_last_words_of_one_rank_do_not_hide_what_another_said():
     one = scan(b"FATAL: the plugin is in state 7", Where(source="0.log"))
     other = scan(b"Sending process 165 closing signal SIGTERM", Where(source="1.log"))
-    assert judge([*one, *other]).failure_class == "external_stop"
+    assert judge([*one, *other]).failure_class == "peer_failure"

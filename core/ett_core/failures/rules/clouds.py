@@ -100,7 +100,7 @@ CLOUDS = (
     Rule(
         failure_class="user_code",
         needles=("executeuserscripterror", "algorithmerror"),
-        pattern=r"ExecuteUserScriptError|AlgorithmError:",
+        pattern=r"ExecuteUserScriptError|AlgorithmError:(?!.{0,40}\bexit code:? 1(?:29|[34]\d)\b)",
         example='AlgorithmError: ExecuteUserScriptError: Command "python train.py" ErrorMessage "ValueError: bad"',
         counter_example="no error of the algorithm",
         certain=False,

@@ -215,6 +215,7 @@ GPU = (
         example="RuntimeError: CUDA error: no CUDA-capable device is detected",
         counter_example="every CUDA-capable device is used",
         certain=False,
+        vague=True,
     ),
     Rule(
         failure_class="not_a_failure",

@@ -174,7 +174,7 @@ HOST = (
             "gcsfs",
             "storage.googleapis",
         ),
-        pattern=r"\(SlowDown\)|SlowDown:|code.{0,6}SlowDown|reduce your request rate|ExpiredToken|RequestTimeTooSkewed|InvalidAccessKeyId"
+        pattern=r"(?-i:\(SlowDown\)|SlowDown:|[Cc]ode.{0,6}SlowDown)|reduce your request rate|ExpiredToken|RequestTimeTooSkewed|InvalidAccessKeyId"
         r"|(?:s3|gcs|gs://|boto\w*|blob|azure|storage\.googleapis|object store|bucket|minio).{0,160}(?:\b429\b|\b503\b|\b500\b"
         r"|too many requests|ServiceUnavailable|AccessDenied|RequestTimeout|timed? ?out|ConnectionClosedError|unavailable)"
         r"|(?:\b429\b|\b503\b).{0,120}(?:s3|gs://|bucket|storage\.googleapis|GetObject|PutObject)"

@@ -23,7 +23,7 @@ NETWORK = (
     Rule(
         failure_class="network_fault",
         needles=("got completion", "net/ib", "net/ofi", "ibv_", "efa", "mlx5"),
-        pattern=r"got completion.{0,80}(?:error|status=?) ?(?:12|10|11|13)\b|net/ib ?:.{0,60}(?:got async event|port error)"
+        pattern=r"got completion.{0,80}(?:error|status=?) ?(?:12|10|11|13)\b|net/ib ?:.{0,60}(?:got async event(?! : (?:client re-?registration|port active|\w+ change|comm established))|port error)"
         r"|net/ofi.{0,120}(?:completion with error|request .{0,20}completed with error|unresponsive receiver)"
         r"|ibv_(?:modify_qp|poll_cq|reg_mr\w*) failed|efa.{0,60}(?:unreachable|unresponsive|timed out)"
         r"|mlx5.{0,80}(?:link down|port.{0,12}down)",
@@ -149,7 +149,7 @@ NETWORK = (
             "socket timeout",
         ),
         pattern=r"collective operation time-?out|timeout at nccl work: \d|tim(?:eout|ed out) waiting for key|wait timeout after \d+ ?ms"
-        r"|watchdog got stuck|application timeout caused pair closure|timed out in monitoredBarrier|failed to pass monitoredBarrier|monitoredBarrier.{0,120}(?:failed|did not|timed? ?out)"
+        r"|watchdog got stuck|application timeout caused pair closure|timed out in monitoredBarrier|failed to pass monitoredBarrier|monitoredBarrier.{0,120}(?:failed|did not|timed? ?out|received errors)"
         r"|timed out waiting \d+ ?ms for (?:recv|send) operation|store.{0,40}socket timeout",
         example="[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)",
         counter_example="barrier passed after waiting for key default_pg/0/0",
@@ -243,5 +243,15 @@ NETWORK = (
         example="[Rank 1] To avoid data inconsistency, we are taking the entire process down.",
         counter_example="the lift is taking the entire crew down",
         certain=False,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        needles=("command terminated with exit code",),
+        pattern=r"^command terminated with exit code [1-9]",
+        example="command terminated with exit code 137",
+        counter_example="command terminated with exit code 0",
+        certain=False,
+        weak=True,
     ),
 )

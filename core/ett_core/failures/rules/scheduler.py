@@ -200,7 +200,6 @@ SCHEDULER = (
         failure_class="external_stop",
         role=TEARDOWN,
         needles=(
-            "closing signal",
             "bypassing signal",
             "terminating job step",
             "cancelled at",
@@ -208,8 +207,17 @@ SCHEDULER = (
             "exitcode: -15",
             "terminated",
         ),
-        pattern=r"sending process \d+ closing signal|bypassing signal|terminating job step"
+        pattern=r"bypassing signal|terminating job step"
         r"|\*\*\* STEP \S{1,40} ON .{1,80} CANCELLED AT|unable to shutdown process|exitcode: -15|: task\w? .{1,60}: terminated",
+        example="slurmstepd: error: *** STEP 63532.0 ON cn106 CANCELLED AT 2020-12-14T09:43:55 ***",
+        counter_example="a cancelled step of the dance",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=TEARDOWN,
+        needles=("closing signal",),
+        pattern=r"sending process \d+ closing signal",
         example="W1129 11:56:59.1 29471 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 29574 closing signal SIGTERM",
         counter_example="the closing line of the poem",
         at_warning=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ett_core.failures.rule import WARNING, Rule
+from ett_core.failures.rule import CASCADE, WARNING, Rule
 
 WORKLOAD = (
     Rule(
@@ -106,13 +106,19 @@ WORKLOAD = (
             "its node has died",
             "node has died",
             "node was terminated unexpectedly",
-            "lost contact with node",
-            "lost communication",
         ),
-        pattern=r"nodes? \S{1,60} not responding|its node has died|node .{0,40}has died|node was terminated unexpectedly"
-        r"|lost (?:contact|communication) with (?:the |a )?(?:remote )?(?:node|host|server|daemon)",
+        pattern=r"nodes? \S{1,60} not responding|its node has died|node .{0,40}has died|node was terminated unexpectedly",
         example="slurmctld: error: Nodes gpu-17 not responding, setting DOWN",
         counter_example="nfs: server filer-3 not responding, timed out",
+    ),
+    Rule(
+        failure_class="node_failure",
+        role=CASCADE,
+        needles=("lost contact with", "lost communication"),
+        pattern=r"lost (?:contact|communication) with (?:the |a |its )?(?:remote )?(?:node|host|server|daemon)",
+        example="ORTE has lost communication with a remote daemon.",
+        counter_example="contact with the customer was lost",
+        certain=False,
     ),
     Rule(
         failure_class="evicted",
