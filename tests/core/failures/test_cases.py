@@ -29,7 +29,7 @@ def _marked(each: Labelled):
     return pytest.param(each, marks=marks, id=each.name)
 
 
-@pytest.mark.parametrize("each", map(_marked, [*cases(), *worded()]))
+@pytest.mark.parametrize("each", [_marked(each) for each in (*cases(), *worded())])
 def test_a_text_falls_into_an_accepted_class(each: Labelled):
     assert of(each).failure_class in each.accept, each.text
 
