@@ -19,7 +19,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ett_exporter.answer_types import Timed
 from ett_exporter.endpoints import ENDPOINTS, Endpoint
 from ett_exporter.errors import StoreError
 from ett_exporter.exposition import Exposition
@@ -33,6 +32,7 @@ from ett_exporter.queries import ChangesQuery, Nothing, QueryError, SpanQuery, f
 from ett_exporter.reads import Reads, UnknownJobError
 from ett_exporter.responses import (
     ApiError,
+    Timed,
     json_response,
     on_api_error,
     on_http_error,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ett_exporter import answer_types as answers
+from ett_exporter import failure_types as failures
 from ett_exporter import lever_types as levers
 from ett_exporter import queries
 from ett_exporter.service import Accepted
@@ -113,27 +114,27 @@ ENDPOINTS: Sequence[Endpoint] = (
         "failure",
         "/api/v1/failures/{failure_id}",
         "one failure with the lines that tell of it",
-        answers.FailureDetail,
+        failures.FailureDetail,
     ),
     _read(
         "failures",
         "/api/v1/failures",
         "failures of many jobs, the latest first, and by group",
-        answers.Failures,
+        failures.Failures,
         queries.FailuresQuery,
     ),
     _read(
-        "nodes", "/api/v1/nodes", "nodes at which failures point", answers.Nodes, queries.NodesQuery
+        "nodes", "/api/v1/nodes", "nodes at which failures point", failures.Nodes, queries.NodesQuery
     ),
     _read(
         "regressions",
         "/api/v1/regressions",
         "components and failures that became worse",
-        answers.Regressions,
+        failures.Regressions,
         queries.WindowQuery,
     ),
-    _read("runs", "/api/v1/runs", "attempts with their figures", answers.Runs, queries.RunsQuery),
-    _read("families", "/api/v1/families", "families of jobs and their usual figures", answers.Families,
+    _read("runs", "/api/v1/runs", "attempts with their figures", failures.Runs, queries.RunsQuery),
+    _read("families", "/api/v1/families", "families of jobs and their usual figures", failures.Families,
           queries.WindowQuery),
     _read("caches", "/api/v1/caches", "the compile caches of many jobs", answers.Caches, queries.Page),
     _read(

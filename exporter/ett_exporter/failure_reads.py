@@ -15,16 +15,7 @@ from ett_core.fleet.nodes import nodes
 from ett_core.fleet.outbreaks import outbreaks
 from ett_core.fleet.regressions import regressions
 from ett_core.fleet.rows import Failure, Rows, Run
-from ett_exporter.answer_types import (
-    Answer,
-    FailureBucket,
-    FailureDetail,
-    Failures,
-    Families,
-    Nodes,
-    Regressions,
-    Runs,
-)
+from ett_exporter.answer_types import Answer
 from ett_exporter.failure_answers import (
     alike,
     evidence_of,
@@ -33,6 +24,15 @@ from ett_exporter.failure_answers import (
     lost,
     over_time,
     run_row,
+)
+from ett_exporter.failure_types import (
+    FailureBucket,
+    FailureDetail,
+    Failures,
+    Families,
+    Nodes,
+    Regressions,
+    Runs,
 )
 from ett_exporter.history import FleetHistory
 from ett_exporter.pages import page_of

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 from http import HTTPStatus
+from typing import TypeAlias
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ett_exporter.answer_types import Problem, Timed
+from ett_exporter.answer_types import Answer, Job, JobCaches, Problem
 from ett_exporter.errors import StoreError
+from ett_exporter.failure_types import FailureDetail
+
+Timed: TypeAlias = Answer | Job | JobCaches | FailureDetail
+"""Answers that tell their moment."""
 
 RETRY_AFTER_S = 2
 AS_OF_HEADER = "X-Ett-As-Of"
