@@ -174,8 +174,9 @@ class NodeReader(FileSystemReader):  # type: ignore[misc] # torch is not seen by
 def parts(files: Mapping[str, object], ranks: int) -> list[set[str]]:
     """The files that each rank checks: all of them together, those that it has written first of all.
 
-    >>> parts({"__0_0.distcp": 1, "__1_0.distcp": 2, "__3_0.distcp": 3, ".metadata": 4}, 2)
-    [{'__0_0.distcp'}, {'__1_0.distcp', '__3_0.distcp'}]
+    >>> files = {"__0_0.distcp": 1, "__1_0.distcp": 2, "__3_0.distcp": 3, ".metadata": 4}
+    >>> [sorted(share) for share in parts(files, 2)]
+    [['__0_0.distcp'], ['__1_0.distcp', '__3_0.distcp']]
     """
     shares: list[set[str]] = [set() for _ in range(ranks)]
     for name in files:
