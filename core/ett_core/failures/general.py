@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from ett_core.failures.notions import notions
-from ett_core.failures.rule import CASCADE, ROOT
+from ett_core.failures.rule import CASCADE, ROOT, TEARDOWN
 
 
 class Meaning(NamedTuple):
@@ -97,7 +97,7 @@ SENSES: tuple[Sense, ...] = (
     ),
     Sense("config_error", ("setting", "invalid|absent|failed"), raised_only=True),
     Sense("rendezvous_failure", ("connecting", "late|unreachable"), raised_only=True),
-    Sense("external_stop", ("stop",), role=CASCADE),
+    Sense("external_stop", ("stop",), role=TEARDOWN),
     Sense("hang", ("job", "stuck")),
 )
 """Meanings in the order in which they are tried."""

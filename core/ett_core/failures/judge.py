@@ -73,6 +73,7 @@ def judge(sightings: Sequence[Sighting]) -> Diagnosis:
         or _hang(seen)
         or earliest([s for s in seen if s.role == ROOT and not _is_unnamed(s)])
         or earliest([s for s in seen if s.role == CASCADE])
+        or earliest([s for s in seen if s.role == TEARDOWN and s.failure_class != "peer_failure"])
         or earliest([s for s in seen if s.role == TEARDOWN])
         or earliest([s for s in seen if _is_unnamed(s)])
     )

@@ -154,3 +154,15 @@ def test_a_full_device_below_a_semaphore_is_shared_memory_and_the_root():
     assert (found.failure_class, found.role) == ("shm_exhausted", "root")
     assert [(each.line, each.role) for each in found.evidence] == [(1, "context"), (2, "root")]
     assert judge(scan(f"{log}: '/ckpt/1'".encode())).failure_class == "storage_full"
+
+
+def test_a_rank_that_ended_by_sigterm_says_more_than_the_agent_that_ended_the_others():
+    agent = "10:00:00 W1129 1 api.py:897] Sending process 165 closing signal SIGTERM"
+    rank = "10:00:01 E1129 1 api.py:882] failed (exitcode: -15) local_rank: 1 (pid: 7)"
+    assert judge(seen(f"{agent}\n{rank}")).failure_class == "external_stop"
+    assert judge(seen(agent)).failure_class == "peer_failure"
+
+
+def test_a_signal_that_words_alone_tell_of_is_no_root():
+    (told,) = seen("acme.Halted: got signal 15")
+    assert (told.failure_class, told.role) == ("external_stop", "teardown")
