@@ -42,7 +42,7 @@ WORKED_JOBS = (SLURM, KUBERNETES)
 PAGES = (
     ("?window=24h", ["8 jobs", "ETT, 24 h", "Jobs spent"], 0),
     ("?window=1h&weight=job", ["ETT, 1 h"], 3),
-    (f"job?id={SLURM}", ["Every second of the job", "Ranks", "Decisions"], 8),
+    (f"job?id={SLURM}", ["Every second of the job", "Ranks", "Decisions"], 7),
     ("failures?window=1h&cluster=c1", ["1 failure cost", "gpu_lost"], 2),
     ("failures?id=a~0", ["All failures"], 1),
     ("caches", ["Jobs that compiled longest", "fx_graph"], 1),

@@ -8,6 +8,7 @@ from ett_dashboard import markup
 from ett_dashboard.job import questions, told
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import JobDetail
+from ett_dashboard.settings import of_app
 from ett_dashboard.views import frame
 from ett_dashboard.words import many
 
@@ -36,7 +37,7 @@ def decisions(job: JobDetail) -> None:
 
 def compiled_again(job: JobDetail) -> None:
     """Draw what was compiled again, and the setting that spares it; nothing where nothing was."""
-    if not job.compile or frame.lacks("what was compiled again"):
+    if not job.compile or not of_app().source.is_whole:
         return
     answer = shared_reads().ask(questions.compilations(job.job_id, is_over=job.finished)).value
     rows = told.again(answer.compilations) if answer else []
