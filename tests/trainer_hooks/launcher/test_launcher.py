@@ -528,31 +528,34 @@ def test_output_passes_byte_by_byte(tmp_path):
 
 
 FLOODING_AGENT = """
-import os, subprocess, sys, time
+import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
 noise = b"Error in line\\n" * 20_000
-until = time.monotonic() + 20.0
-while time.monotonic() < until:
+died = None
+while died is None or time.monotonic() < died + 4.0:
     sys.stderr.buffer.write(noise)
     time.sleep(0.02)
-    if child.poll() is not None:
-        sys.exit(child.returncode)
+    if died is None and child.poll() is not None:
+        died = time.monotonic()
+print(repr(time.time()), flush=True)
+sys.exit(child.returncode)
 """
 
 
 def test_a_flood_of_output_does_not_delay_the_notice_of_a_death(ett_run, events_in, tmp_path):
-    """A rank is killed while its parent floods stderr: the moment told is close to that of the death."""
+    """A rank is killed while its parent floods stderr, and goes on doing so: the death is told meanwhile."""
     rank = (
         "import os, signal, time; from ett_trainer_hooks import Recorder\n"
-        "recorder = Recorder.from_env(); recorder.first_batch(); time.sleep(0.7)\n"
+        "recorder = Recorder.from_env(); recorder.first_batch(); time.sleep(2)\n"
         "print(repr(time.time()), flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     child = ett_run(FLOODING_AGENT, rank)
     out, _ = child.communicate(timeout=60.0)
+    killed, flood_over = map(float, out.split())
     told = [event for event in events_in(tmp_path / "journal") if event.rank == -1]
     failure = next(event for event in of(told, "failure") if event.of_rank == 0)
     assert failure.signal == signal.SIGKILL
-    assert failure.time - float(out) < 1.0
+    assert killed <= failure.time < flood_over
     texts = [event.text for event in of(told, "evidence")]
     assert any("bytes of stderr came too fast to be searched for causes" in text for text in texts)
     assert len(texts) < 80
