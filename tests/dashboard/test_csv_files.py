@@ -80,6 +80,10 @@ def failing(exporter) -> int:
         story.tell(AttemptEnd, at + 6.0, attempt, status="failed", exit_code=1)
     answer = httpx.post(f"{exporter}/api/v1/events", content=b"".join(story.take().values()))
     assert answer.json()["rejected"] == []
+    until_s = time.monotonic() + 60.0
+    while httpx.get(f"{exporter}/api/v1/failures?text=csv/failing").json()["total"] < most:
+        assert time.monotonic() < until_s  # lists are of views up to a second old
+        time.sleep(0.1)
     return most
 
 
