@@ -91,7 +91,9 @@ GROUPS = ("effective", "idleness", "failure", "unknown")
 SHARES = dict(zip(GROUPS, (1296 / HELD, 580 / HELD, 1024 / HELD, 0.0), strict=True))
 WALL_SHARES = dict(zip(GROUPS, (378 / 800, 166 / 800, 256 / 800, 0.0), strict=True))
 CODE = {state: code for code, state in enumerate(STATES, 1)}
-BEST_INTERVAL_S = (2 * 3 * 650) ** 0.5
+IN_LOOP = ("training", "data_wait", "checkpoint_blocking", "unsaved_training")
+BEST_INTERVAL_S = (2 * 3 * sum(OF_SLURM[name] for name in IN_LOOP)) ** 0.5
+"""Saves block 3 s each; one failure."""
 WHO_LIVE = {
     name: f"cluster=live,job_id=live-{name},job_name=live-{name},model=gpt"
     for name in ("training", "stalled", "recovering", "unobserved", "lost")
