@@ -63,8 +63,15 @@ def what_is_missing(service: str) -> str | None:
     raise ValueError(f"no service {service!r} is known to tests/conftest.py (known: {known})")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In CI a test in a browser may fail once: the summary counts it as rerun, which is to be looked at."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What runs, and how: sweeps are left out unless ETT_FULL=1.
+
+    In CI a test in a browser may fail once: the summary counts it as rerun, which is to be looked at.
+    """
+    if os.environ.get("ETT_FULL") != "1":
+        left_out = [item for item in items if item.get_closest_marker("sweep")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
     for item in items:
         if any("chromium" in marker.args for marker in item.iter_markers("service")) and "CI" in os.environ:
             item.add_marker(pytest.mark.flaky(reruns=1))

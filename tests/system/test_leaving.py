@@ -19,7 +19,6 @@ ETT = str(Path(sys.executable).with_name("ett"))
 LIMIT_S = 180
 LONG_S = 0.5
 """Between the save and the last word no step is trained, and no time to speak of passes."""
-FULL = os.environ.get("ETT_FULL") == "1"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
 TRAIN = ["--rdzv-endpoint", "127.0.0.1:0", "-m", "ett_trainer_hooks.reference", "--parts", "preemption"]
 TRAIN += ["--batch-size", "64", "--rows", "500", "--agree-every", "5", "--no-compile"]
@@ -102,7 +101,7 @@ def test_a_job_without_time_for_a_save_says_so_and_owns_up_to_its_loss(start, tm
     )
 
 
-@pytest.mark.skipif(not FULL, reason="two starts; ETT_FULL=1")
+@pytest.mark.sweep
 def test_ranks_warned_by_slurm_leave_with_a_save_and_torchrun_starts_them_again(start, tmp_path):
     """SIGUSR2 comes before the end: where torchrun may restart, its ranks go on from the save."""
     job = start(40, restarts=1)

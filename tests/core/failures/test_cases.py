@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -43,7 +42,7 @@ def test_nothing_is_more_certain_than_it_can_be(each: Labelled):
         assert found.role != "root"
 
 
-@pytest.mark.skipif(os.environ.get("ETT_FULL") != "1", reason="takes 20 s; ETT_FULL=1 runs it")
+@pytest.mark.sweep
 def test_texts_are_read_without_the_rows_that_only_they_need():
     """A change of a table, or of what stands behind the tables, may not cost what carries over."""
     texts = (*cases(), *worded())

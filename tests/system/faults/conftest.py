@@ -22,15 +22,6 @@ LIMIT_S = 300.0
 RANKS = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the sweep out, unless ETT_FULL=1."""
-    if os.environ.get("ETT_FULL") == "1":
-        return
-    left_out = [item for item in items if item.get_closest_marker("sweep")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
-
-
 @dataclass(frozen=True)
 class Faulty:
     """A job that has failed: what the API tells of it, and what it printed."""

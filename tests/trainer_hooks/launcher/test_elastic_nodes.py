@@ -20,11 +20,15 @@ from pathlib import Path
 from ett_trainer_hooks import Recorder
 
 recorder = Recorder.from_env()
-killed = len(list(Path(sys.argv[1]).glob("killed-*")))
+shared = Path(sys.argv[1])
+killed = len(list(shared.glob("killed-*")))
+(shared / f"began-{killed}-{os.environ['ETT_NODE']}").touch()
 for number in recorder.batches(range(4)):
     time.sleep(0.05)
     if number == 2 and ["node-b", "node-a", "nobody"][killed] == os.environ["ETT_NODE"]:
-        Path(sys.argv[1], f"killed-{killed}").touch()
+        while len(list(shared.glob(f"began-{killed}-*"))) < 2:  # the other node has counted the same kills
+            time.sleep(0.05)
+        (shared / f"killed-{killed}").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     while number == 3 and killed < 2:  # until torchrun starts this one anew
         time.sleep(0.05)

@@ -25,6 +25,14 @@ def of(events, kind):
     return [event for event in events if event.kind == kind]
 
 
+@pytest.fixture(autouse=True)
+def a_hangup_reaches_what_is_started():
+    """Whoever runs the tests under nohup has it ignored, and what they start would ignore it too."""
+    before = signal.signal(signal.SIGHUP, lambda *_: None)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def stopped(ett_run, events_in, tmp_path):
     """Runs a program, does something to its launcher once it is ready, and returns what the launcher told."""

@@ -35,7 +35,7 @@ def test_nobody_is_asked_without_the_part():
     ask(parse(["--parts", "standby"]))
 
 
-@pytest.mark.skipif(os.environ.get("ETT_FULL") != "1", reason="minutes: set ETT_FULL=1")
+@pytest.mark.sweep
 @pytest.mark.service("torch")
 @pytest.mark.service("compiler")
 def test_a_start_in_standbys_goes_on_as_an_uninterrupted_one(ett_run, events_in, tmp_path):

@@ -31,7 +31,6 @@ pytestmark = [
 ]
 PROGRAMS = Path(__file__).with_name("programs")
 LIMIT_S = 180.0
-full = pytest.mark.skipif(os.environ.get("ETT_FULL") != "1", reason="starts more processes: ETT_FULL=1")
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def test_what_failed_is_said_with_its_reason(tmp_path, capsys):
     assert (row["state"], row["checkpoint"]) == ("failed", str(tmp_path / "job" / "step_40"))
 
 
-@full
+@pytest.mark.sweep
 def test_what_failed_is_tried_again_where_that_is_wanted(tmp_path, ett_publish):
     toy_model.handed_over(tmp_path / "job", off_by=0.5)
     status, _, err = ended(ett_publish(tmp_path / "job", "--to", tmp_path / "models"))
@@ -143,7 +142,7 @@ def test_tables_that_were_cut_by_rows_and_by_columns_are_published_whole(tmp_pat
     assert json.loads(Path(handover.outcome().place, "card.json").read_bytes())["origin"]["world_size"] == 3
 
 
-@full
+@pytest.mark.sweep
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's and TorchRec's, when they are imported
 def test_the_reference_model_of_two_ranks_is_published_from_both_kinds_of_stores(tmp_path):
     pytest.importorskip("torchrec")
