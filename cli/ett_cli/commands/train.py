@@ -56,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run-dir", metavar="DIR", help="where checkpoints and caches go by default (default: runs)"
     )
-    declare(parser.add_argument_group("trainer", "Settings of the trainer (docs/train.md)"), but=("parts",))
+    trainer = parser.add_argument_group("trainer", "Settings of the trainer (docs/train.md)")
+    places = {"checkpoint_dir": "JOB/checkpoints in --run-dir", "cache": "cache in --run-dir"}
+    declare(trainer, but=("parts",), otherwise=places)
     add_launch_options(parser)
 
 

@@ -6,9 +6,11 @@ Read once a process, the same on every rank: ranks that disagree here would wait
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from ett_trainer_hooks.pipeline.parts import PARTS
 from ett_trainer_hooks.pipeline.parts import parse as parse_parts
@@ -21,52 +23,76 @@ KEEPERS = frozenset({"stored_plan", "bundle"})
 """The parts that keep something for later starts."""
 
 
+def _means(text: str) -> dict[str, str]:
+    return {"meaning": text}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of one training job; the defaults fit two ranks on two cores."""
+    """Settings of one training job; the defaults fit two ranks on two cores. `meaning` says what each is."""
 
-    steps: int = 900
-    """Steps to have done in total, those before a resume included."""
-    checkpoint_every_s: float = 8.0
-    """Seconds from the end of one checkpoint to the beginning of the next."""
-    checkpoint_at_least_every_s: float = 3600.0
-    """With the part `interval_control`: never less often, whatever else."""
-    grace_s: float = 25.0
-    """With the part `preemption`: seconds from SIGTERM or SIGUSR2 to the end by force."""
-    checkpoint_dir: Path = Path("checkpoints")
-    """Directory, shared by all ranks, that holds one directory a checkpoint."""
-    checkpoint_mode: str = "async_thread"
-    """With the part `async_checkpoint`: who writes what was copied, a thread or a process; or sync."""
-    checkpoint_remote: str = ""
-    """With the part `async_checkpoint`: a URL that saves are brought to; only there they are durable."""
-    keep: int = 2
-    """Checkpoints kept; older ones are removed."""
-    batch_size: int = 1024
-    """Samples a rank and step."""
-    rows: int = 20_000
-    """Rows of each of the 26 embedding tables."""
-    embedding_dim: int = 16
-    """Width of an embedding; also that of the last dense layer."""
-    learning_rate: float = 0.01
-    """Of Adagrad, dense and sparse; higher ones make the dense part jump."""
-    seed: int = 2026
-    """Of the weights and of the data."""
-    agree_every: int = 10
-    """Steps between two moments at which the ranks agree on the loss and on a checkpoint."""
-    compile: bool = True
-    """Whether torch.compile takes the dense parts."""
-    backend: str = "inductor"
-    """What torch.compile makes code with; `aot_eager` makes none and is there at once."""
-    pipeline: str = "none"
-    """The train pipeline: none (a plain loop), base or sparse_dist."""
-    parts: str = ""
-    """Parts of the optimised pipeline to use, such as `all,-stages`; without any this is a plain trainer."""
-    cache: str = ""
-    """Directory or URL that keeps what a later start can use again; needed by the parts that do so."""
-    publish_to: str = ""
-    """Directory or URL that the trained model is published to; nothing is published by default."""
-    data_warmup_s: float = 0.0
-    """Seconds until the source of the data gives its first batch, as remote ones take."""
+    steps: int = field(
+        default=900, metadata=_means("steps to have done in total, those before a resume included")
+    )
+    checkpoint_every_s: float = field(
+        default=8.0, metadata=_means("seconds from the end of one checkpoint to the beginning of the next")
+    )
+    checkpoint_at_least_every_s: float = field(
+        default=3600.0, metadata=_means("with the part `interval_control`: never less often, whatever else")
+    )
+    grace_s: float = field(
+        default=25.0,
+        metadata=_means("with the part `preemption`: seconds from SIGTERM or SIGUSR2 to the end by force"),
+    )
+    checkpoint_dir: Path = field(
+        default=Path("checkpoints"),
+        metadata=_means("directory, shared by all ranks, that holds one directory a checkpoint"),
+    )
+    checkpoint_mode: str = field(
+        default="async_thread",
+        metadata=_means("with the part `async_checkpoint`: what writes: a thread, a process, or sync"),
+    )
+    checkpoint_remote: str = field(
+        default="",
+        metadata=_means("with the part `async_checkpoint`: URL that saves go to; only there durable"),
+    )
+    keep: int = field(default=2, metadata=_means("checkpoints kept; older ones are removed"))
+    batch_size: int = field(default=1024, metadata=_means("samples a rank and step"))
+    rows: int = field(default=20_000, metadata=_means("rows of each of the 26 embedding tables"))
+    embedding_dim: int = field(
+        default=16, metadata=_means("width of an embedding; also that of the last dense layer")
+    )
+    learning_rate: float = field(
+        default=0.01, metadata=_means("of Adagrad, dense and sparse; higher ones make the dense part jump")
+    )
+    seed: int = field(default=2026, metadata=_means("of the weights and of the data"))
+    agree_every: int = field(
+        default=10,
+        metadata=_means("steps between two moments at which the ranks agree on the loss and on a checkpoint"),
+    )
+    compile: bool = field(default=True, metadata=_means("whether torch.compile takes the dense parts"))
+    backend: str = field(
+        default="inductor",
+        metadata=_means("what torch.compile makes code with; `aot_eager` makes none and is there at once"),
+    )
+    pipeline: str = field(
+        default="none", metadata=_means("the train pipeline: none (a plain loop), base or sparse_dist")
+    )
+    parts: str = field(
+        default="",
+        metadata=_means("parts of the optimised pipeline, such as `all,-stages`; a plain trainer without"),
+    )
+    cache: str = field(
+        default="",
+        metadata=_means("directory or URL of what later starts use again; needed by the parts that do"),
+    )
+    publish_to: str = field(
+        default="", metadata=_means("directory or URL that the model is published to; by default nowhere")
+    )
+    data_warmup_s: float = field(
+        default=0.0,
+        metadata=_means("seconds until the source of the data gives its first batch, as remote ones take"),
+    )
 
     def __post_init__(self) -> None:
         """Refuse what cannot train."""
@@ -107,18 +133,33 @@ def parse(words: Sequence[str]) -> Settings:
         parser.error(str(error))
 
 
-def declare(parser: argparse._ActionsContainer, *, but: Collection[str] = ()) -> None:
-    """Declare an option a setting, `but` these; one that is not given stands in no result."""
-    for field in fields(Settings):
-        flag = "--" + field.name.replace("_", "-")
-        if field.name in but:
+def declare(
+    parser: argparse._ActionsContainer,
+    *,
+    but: Collection[str] = (),
+    otherwise: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Declare an option a setting, `but` these; one that is not given stands in no result.
+
+    `otherwise` holds in words the defaults that are not those of the settings.
+    """
+    for each in fields(Settings):
+        if each.name in but:
             continue
-        if isinstance(field.default, bool):
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
+        flag = "--" + each.name.replace("_", "-")
+        how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(each, otherwise.get(each.name))}
+        if isinstance(each.default, bool):
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, **how)
             continue
-        kind = Path if isinstance(field.default, Path) else type(field.default)
-        metavar = field.name.rpartition("_")[2].upper()
-        parser.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar)
+        kind = Path if isinstance(each.default, Path) else type(each.default)
+        parser.add_argument(flag, type=kind, metavar=each.name.rpartition("_")[2].upper(), **how)
+
+
+def _help(setting: Field[Any], otherwise: str | None) -> str:
+    meaning, default = setting.metadata["meaning"], otherwise or setting.default
+    if isinstance(default, bool):
+        default = "yes" if default else "no"
+    return f"{meaning} (default: {default})" if default not in ("", 0.0) else str(meaning)
 
 
 def words_of(settings: Settings) -> list[str]:
@@ -128,9 +169,9 @@ def words_of(settings: Settings) -> list[str]:
     ['--steps', '50', '--no-compile']
     """
     words: list[str] = []
-    for field in fields(Settings):
-        value, flag = getattr(settings, field.name), field.name.replace("_", "-")
-        if value == field.default:
+    for each in fields(Settings):
+        value, flag = getattr(settings, each.name), each.name.replace("_", "-")
+        if value == each.default:
             continue
         words += (
             [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
