@@ -41,13 +41,15 @@ def dump_of(
     """
     environ = environment(pid, proc)
     dump, pipe = dump_path(environ, rank), pipe_path(environ, rank)
-    known = _written_at(_inside(pid, dump, proc))
+    known = before = _written(_inside(pid, dump, proc))
     asked = pipe is not None and _poke(_inside(pid, pipe, proc))
     if asked:
         for _ in range(round(patience_s / POLL_S)):
-            if _written_at(_inside(pid, dump, proc)) != known:
-                return f"flight recorder: dumped to {dump} ({READER} reads it)"
             sleep(POLL_S)
+            now = _written(_inside(pid, dump, proc))
+            if now not in (None, known) and now == before:  # nothing more of it comes
+                return f"flight recorder: dumped to {dump} ({READER} reads it)"
+            before = now
     if known is not None:
         return f"flight recorder: an earlier dump is in {dump} ({READER} reads it)"
     return f"flight recorder: asked by {pipe}, no dump came within {patience_s:g} s" if asked else ""
@@ -84,11 +86,13 @@ def _inside(pid: int, path: Path, proc: Path) -> Path:
     return home / "root" / path.relative_to("/") if path.is_absolute() else home / "cwd" / path
 
 
-def _written_at(path: Path) -> int | None:
+def _written(path: Path) -> tuple[int, int] | None:
+    """When a file was last written and its bytes; None of one that is not there or still empty."""
     try:
-        return path.stat().st_mtime_ns
+        found = path.stat()
     except OSError:
         return None
+    return (found.st_mtime_ns, found.st_size) if found.st_size else None
 
 
 def _poke(pipe: Path) -> bool:
