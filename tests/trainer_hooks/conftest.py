@@ -247,3 +247,13 @@ def ett_run(tmp_path: Path, trainer_env: dict[str, str]) -> Iterator[Callable[..
     for child in started:
         child.kill()
         child.communicate()
+
+
+@pytest.fixture
+def one_rank(tmp_path: Path) -> Iterator[None]:
+    """A process group of this process alone."""
+    dist = pytest.importorskip("torch.distributed")
+    store = dist.FileStore(str(tmp_path / "rendezvous"), 1)
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()

@@ -21,7 +21,7 @@ torch_dcp = pytest.importorskip("torch.distributed.checkpoint")
 staging = pytest.importorskip("torch.distributed.checkpoint.staging")
 dcp = pytest.importorskip("ett_trainer_hooks.adapters.dcp")
 
-pytestmark = pytest.mark.service("torch")
+pytestmark = [pytest.mark.service("torch"), pytest.mark.usefixtures("one_rank")]
 
 PROGRAMS = Path(__file__).with_name("programs")
 BESIDE = {
@@ -31,15 +31,6 @@ BESIDE = {
     "use_non_blocking_copy": False,
 }
 SAID = re.compile(r"(told|plain) (step|loaded) (\d) (-?\d\.\d{6})")
-
-
-@pytest.fixture(autouse=True)
-def one_rank(tmp_path):
-    """A process group of this process alone."""
-    store = dist.FileStore(str(tmp_path / "rendezvous"), 1)
-    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
 
 
 @pytest.fixture

@@ -3,19 +3,9 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-dist = pytest.importorskip("torch.distributed")
 checkpoints = pytest.importorskip("ett_trainer_hooks.reference.checkpoints")
 
-pytestmark = pytest.mark.service("torch")
-
-
-@pytest.fixture(autouse=True)
-def one_rank(tmp_path):
-    """A process group of this process alone."""
-    store = dist.FileStore(str(tmp_path / "rendezvous"), 1)
-    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+pytestmark = [pytest.mark.service("torch"), pytest.mark.usefixtures("one_rank")]
 
 
 @pytest.fixture

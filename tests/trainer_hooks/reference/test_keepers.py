@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 torch = pytest.importorskip("torch")
-dist = pytest.importorskip("torch.distributed")
 beside = pytest.importorskip("ett_trainer_hooks.reference.beside")
 
 from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizerWrapper  # noqa: E402
@@ -15,16 +14,7 @@ from ett_trainer_hooks.reference.keepers import Waiting  # noqa: E402
 from ett_trainer_hooks.reference.model import Learner  # noqa: E402
 from ett_trainer_hooks.reference.settings import Settings  # noqa: E402
 
-pytestmark = pytest.mark.service("torch")
-
-
-@pytest.fixture(autouse=True)
-def one_rank(tmp_path):
-    """A process group of this process alone."""
-    store = dist.FileStore(str(tmp_path / "rendezvous"), 1)
-    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+pytestmark = [pytest.mark.service("torch"), pytest.mark.usefixtures("one_rank")]
 
 
 @pytest.fixture
