@@ -8,12 +8,16 @@ outlive it, as a shared store does.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import psutil
 
 from ett_cli.journals import read_journals
 from ett_core.accounting import JobAccount, JobFold
@@ -22,6 +26,13 @@ HERE = Path(__file__).parent
 RANKS = 2
 STEPS = 20
 LIMIT_S = 900
+ENDING_S = 60
+"""How long a job that was told to end may take."""
+STORE = "store"
+
+
+class JobFailedError(RuntimeError):
+    """A job did not do what is measured; carries its last words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,17 +47,28 @@ class Start:
     """Whether torch's own MegaCache is used, whose artifacts lie in the store too."""
 
 
-def started(start: Start, host: Path, store: Path) -> JobAccount:
-    """The account of one job on a host that nobody has used."""
-    if start.primed and not store.exists():
-        started(replace(start, primed=False), host.with_name(f"{host.name}-before"), store)
+def prime(start: Start, lasting: Path) -> None:
+    """Have an earlier start, on a host of its own, fill the store in a folder, where one is wanted."""
+    if start.primed and not (lasting / STORE).exists():
+        before = lasting / "before"
+        shutil.rmtree(before, ignore_errors=True)
+        _started(replace(start, warmup_s=0.0), before / "host", before / STORE)
+        (before / STORE).rename(lasting / STORE)
+
+
+def started(start: Start, host: Path, lasting: Path) -> JobAccount:
+    """The account of one job on a host that nobody has used; one that is primed has the store of a folder."""
+    return _started(start, host, lasting / STORE if start.primed else host / STORE)
+
+
+def _started(start: Start, host: Path, store: Path) -> JobAccount:
     environ = {**new_host(host), "STOCK_ARTIFACTS": str(store)}
-    done = subprocess.run(
-        command(start, host, store), env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(f"the job under {host} failed:\n{done.stderr[-3000:]}")
-    return account(host / "journal")
+    with running(command(start, host, store), environ, host) as job:
+        if job.wait(timeout=LIMIT_S):
+            raise JobFailedError(last_words(host))
+    found = account(host / "journal")
+    shutil.rmtree(host)
+    return found
 
 
 def new_host(host: Path) -> dict[str, str]:
@@ -56,6 +78,38 @@ def new_host(host: Path) -> dict[str, str]:
     given = {name: str(host / folder) for name, folder in places.items()}
     mine = {name: text for name, text in os.environ.items() if not name.startswith(("TORCH", "ETT_"))}
     return {**mine, **given, "OMP_NUM_THREADS": "1"}
+
+
+@contextmanager
+def running(
+    words: Sequence[str], environ: Mapping[str, str], host: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A job on a host while the block runs; what it says is kept there, none of its processes is."""
+    with (host / "output").open("wb") as output:
+        job = subprocess.Popen(words, env=environ, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        yield job
+    finally:
+        job.terminate()
+        try:
+            job.wait(timeout=ENDING_S)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            job.wait()
+        clear(host)
+
+
+def clear(host: Path) -> None:
+    """End what still runs on a host: known by its folder for temporary files."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("TMPDIR") == str(host / "tmp"):
+                process.kill()
+
+
+def last_words(host: Path) -> str:
+    """The end of what the job of a host has said."""
+    return f"the job under {host} failed:\n{(host / 'output').read_text(errors='replace')[-3000:]}"
 
 
 def command(  # noqa: PLR0913 - what differs from benchmark to benchmark
@@ -91,7 +145,7 @@ def account(journal: Path) -> JobAccount:
         fold.add(part.events)
     found = fold.account(time.time())
     if found is None or found.tts_s is None:
-        raise RuntimeError(f"the journals under {journal} tell of no start")
+        raise JobFailedError(f"the journals under {journal} tell of no start")
     return found
 
 
