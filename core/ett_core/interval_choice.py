@@ -94,10 +94,20 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What saves of the job take: seconds that one blocks, seconds until it is durable."""
+    """What saves of the job take, in seconds.
+
+    `blocking_s`: one blocks the trainer. `slowed_s`: training loses beside one that is on its way.
+    `upload_s`: until one is durable.
+    """
 
     blocking_s: float
     upload_s: float = 0.0
+    slowed_s: float = 0.0
+
+    @property
+    def lost_s(self) -> float:
+        """Seconds of training that one save costs."""
+        return self.blocking_s + self.slowed_s
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,18 +204,17 @@ def choose(measured: Measured | None, rate: Rate, bounds: Bounds, in_use_s: floa
         bounds: between which intervals the choice is free.
         in_use_s: the interval in use; None before the first choice.
     """
-    if measured is None or not measured.blocking_s > 0:
+    if measured is None or not measured.lost_s > 0:
         first_s = min(max(bounds.first_s, bounds.shortest_s), bounds.longest_s)
         return _choice(first_s, first_s, in_use_s, "no save has been measured yet", {})
-    costs = Costs(
-        blocking_s=measured.blocking_s, failures=rate.per_s, train_s=1.0, upload_s=measured.upload_s
-    )
+    costs = Costs(blocking_s=measured.lost_s, failures=rate.per_s, train_s=1.0, upload_s=measured.upload_s)
     optimum_s = optimal_interval_s(costs)
     assert optimum_s is not None  # noqa: S101 - a rate is above zero
     best_s, bound = _within(optimum_s, measured, bounds)
     values = {
         "optimum_s": optimum_s,
         "blocking_s": measured.blocking_s,
+        "slowed_s": measured.slowed_s,
         "upload_s": measured.upload_s,
         "between_failures_s": rate.between_s,
         "own_failures": rate.own.failures,
@@ -223,7 +232,7 @@ def _within(optimum_s: float, measured: Measured, bounds: Bounds) -> tuple[float
     floors = {
         f"; no more often than every {bounds.shortest_s:,.0f} s": bounds.shortest_s,
         "; one save at a time may be on its way": measured.upload_s,
-        "; saves shall not block more than half the time": measured.blocking_s,
+        "; saves shall not cost more than half the time": measured.lost_s,
     }
     words = max(floors, key=lambda each: floors[each])
     best_s = max(optimum_s, floors[words])
@@ -250,8 +259,9 @@ def _choice(
 def _told(measured: Measured, rate: Rate) -> str:
     own = f"{rate.own.failures:g} own in {rate.own.train_s / 3600:,.1f} h"
     before_h = 1.0 / rate.before.rate_per_s / 3600
+    slows = f", slows training by {measured.slowed_s:.3g} s" if measured.slowed_s else ""
     return (
-        f"a save blocks {measured.blocking_s:.3g} s and is durable after {measured.upload_s:.3g} s, "
+        f"a save blocks {measured.blocking_s:.3g} s{slows} and is durable after {measured.upload_s:.3g} s, "
         f"a failure is to be expected every {rate.between_s / 3600:,.1f} h "
         f"({own}; about one in {before_h:,.1f} h {rate.before.source})"
     )

@@ -93,6 +93,13 @@ def test_within_wide_bounds_the_choice_is_the_optimum():
     assert choice.values["optimum_s"] == choice.values["best_s"] == choice.interval_s
 
 
+def test_what_a_save_slows_costs_as_much_as_what_it_blocks():
+    choice = choose(Measured(blocking_s=5, slowed_s=10, upload_s=60), SURE, WIDE)
+    assert choice.interval_s == pytest.approx(929.5, abs=0.05)
+    assert "a save blocks 5 s, slows training by 10 s and is durable after 60 s" in choice.why
+    assert (choice.values["blocking_s"], choice.values["slowed_s"]) == (5, 10)
+
+
 @pytest.mark.parametrize(
     ("measured", "bounds", "interval_s", "words"),
     [
@@ -111,7 +118,7 @@ def test_bounds_hold_and_the_reason_names_the_one_that_was_met(measured, bounds,
     assert words in choice.why
 
 
-def test_saves_block_at_most_half_the_time():
+def test_saves_cost_at_most_half_the_time():
     choice = choose(Measured(blocking_s=500), rate(1.0), WIDE)
     assert choice.interval_s == 500
     assert "half the time" in choice.why

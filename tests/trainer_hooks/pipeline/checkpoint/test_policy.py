@@ -61,6 +61,52 @@ def test_what_it_is_told_of_does_not_change_while_the_interval_stays(job, hands)
     assert len(job.told()) == 2
 
 
+def turns(policy, hands, *seconds):
+    """The policy is asked after so many seconds each time."""
+    for each in seconds:
+        hands.move(each)
+        policy.is_due()
+
+
+def test_what_training_loses_beside_a_save_is_part_of_what_the_save_costs(job, hands):
+    policy = job()
+    policy.begin()
+    turns(policy, hands, *[10] * 10)
+    with policy.saving(1):
+        hands.move(5)
+    turns(policy, hands, 14, 13)
+    policy.durable(1)
+    turns(policy, hands, 18, 10)
+    save(policy, hands, 2, blocking_s=5, upload_s=0)
+    assert policy.interval_s == pytest.approx((2 * (5 + 15) * 40_000) ** 0.5, rel=0.01)
+    assert "a save blocks 5 s, slows training by 15 s and is durable" in job.told()[-1][1]
+    after = job()
+    after.load_state_dict(policy.state_dict())
+    after.begin()
+    assert "slows training by 15 s" in job.told()[-1][1]
+
+
+def test_a_save_that_slows_nothing_costs_what_it_blocks(job, hands):
+    policy = job()
+    policy.begin()
+    turns(policy, hands, *[10] * 10)
+    save(policy, hands, 1, blocking_s=5, upload_s=0)
+    turns(policy, hands, 9, 10)
+    save(policy, hands, 2, blocking_s=5, upload_s=0)
+    assert policy.interval_s == pytest.approx((2 * 5 * 40_000) ** 0.5, rel=0.01)
+
+
+def test_without_turns_free_of_saves_nobody_knows_what_a_save_slows(job, hands):
+    policy = job()
+    policy.begin()
+    for step in range(1, 10):
+        with policy.saving(step):
+            hands.move(5)
+        turns(policy, hands, 30, 30)
+        policy.durable(step)
+    assert policy.interval_s == pytest.approx((2 * 5 * 40_000) ** 0.5, rel=0.01)
+
+
 def test_time_in_saves_is_no_training(job, hands):
     policy = job()
     policy.begin()

@@ -37,6 +37,7 @@ from ett_core.interval_choice import (
 )
 from ett_core.leaving import Standing
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.checkpoint.pace import Pace
 
 LATEST = 9
 """Saves of which the middle one counts."""
@@ -71,6 +72,8 @@ class CheckpointPolicy:
         self._earlier = Seen()
         self._blocked_s: deque[float] = deque(maxlen=LATEST)
         self._uploads_s: deque[float] = deque(maxlen=LATEST)
+        self._slowed_s: deque[float] = deque(maxlen=LATEST)
+        self._pace = Pace()
         self._in_flight: dict[int, _Save] = {}
         self._lock = threading.Lock()
         self._saved_at_s = self._safe_at_s = 0.0
@@ -92,13 +95,22 @@ class CheckpointPolicy:
         self._tell(self._choice)
 
     def is_due(self) -> bool:
-        """Whether it is time to save, as the rank that leads says."""
-        return self._leads and self._watch.seconds - self._saved_at_s >= self.interval_s
+        """Whether it is time to save, as the rank that leads says; to be asked after as many steps each time."""
+        if not self._leads:
+            return False
+        trained_s = self._watch.seconds
+        with self._lock:
+            saving = bool(self._in_flight)
+        slowed_s = self._pace.asked(trained_s, saving=saving)
+        if slowed_s is not None:
+            self._slowed_s.append(slowed_s)
+        return trained_s - self._saved_at_s >= self.interval_s
 
     @contextmanager
     def saving(self, step: int) -> Iterator[None]:
         """The save of a step as far as the trainer waits for it; one that raises is not measured."""
         self._watch.stop()
+        self._pace.saving()
         began_s, save = self._clock(), _Save(self._watch.seconds)
         with self._lock:
             self._in_flight[step] = save
@@ -158,6 +170,7 @@ class CheckpointPolicy:
             "train_s": own.train_s,
             "blocking_s": measured.blocking_s,
             "upload_s": measured.upload_s,
+            "slowed_s": measured.slowed_s,
             "interval_s": self.interval_s,
             "left": float(leaving),
         }
@@ -174,6 +187,7 @@ class CheckpointPolicy:
         if state["blocking_s"]:
             self._blocked_s.append(state["blocking_s"])
             self._uploads_s.append(state["upload_s"])
+            self._slowed_s.append(state.get("slowed_s", 0.0))  # older checkpoints do not know it
         self._choice = choose(self._measured, self._rate, self._bounds)
 
     @property
@@ -185,8 +199,11 @@ class CheckpointPolicy:
         with self._lock:
             if not self._blocked_s:
                 return None
-            upload_s = median(self._uploads_s) if self._uploads_s else 0.0
-            return Measured(blocking_s=median(self._blocked_s), upload_s=upload_s)
+            return Measured(
+                blocking_s=median(self._blocked_s),
+                upload_s=median(self._uploads_s or [0.0]),
+                slowed_s=median(self._slowed_s or [0.0]),
+            )
 
     def _reconsider(self) -> None:
         self._choice = choose(self._measured, self._rate, self._bounds, self.interval_s)
