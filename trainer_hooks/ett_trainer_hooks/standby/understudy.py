@@ -18,7 +18,8 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +30,6 @@ from ett_trainer_hooks.standby.wanted import OURS, Wanted
 
 STANDS_FOR = "ETT_STANDS_FOR"
 """`standby:rank`, the processes; for a standby that has taken over, and whoever asks when it was started."""
-LOWEST = 19
 _PR_SET_PDEATHSIG = 1
 READY, FAILED = b"ready", b"failed "
 MESSAGE_BYTES = 4096
@@ -47,7 +47,7 @@ def stand_by(link: socket.socket, wanted: Wanted, keeper: int) -> Callable[[], N
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != keeper:
         os._exit(0)
-    nice, first_to_go = lower_priority(), offer_memory()
+    policy, first_to_go = run_when_idle(), offer_memory()
     _, module, program, arguments = parted(wanted.argv) or ([], "", "", [])
     sys.path[0] = wanted.cwd if module else str(Path(program).resolve().parent)
     try:
@@ -63,7 +63,7 @@ def stand_by(link: socket.socket, wanted: Wanted, keeper: int) -> Callable[[], N
         os._exit(0)
     link.close()
     offer_memory(first_to_go)
-    take_over(json.loads(told_in(streams[0])), streams[1:], int(told), nice, wanted)
+    take_over(json.loads(told_in(streams[0])), streams[1:], int(told), policy, wanted)
     return lambda: run(module, program, arguments)
 
 
@@ -85,9 +85,9 @@ def check_devices() -> None:
 
 
 def take_over(
-    asked: Mapping[str, Any], streams: Sequence[int], rank_pid: int, nice: int, wanted: Wanted
+    asked: Mapping[str, Any], streams: Sequence[int], rank_pid: int, policy: int, wanted: Wanted
 ) -> None:
-    """Become what the rank would have been; `rank_pid` is its process, `nice` its priority."""
+    """Become what the rank would have been; `rank_pid` is its process, `policy` how it is scheduled."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     for given, standard in zip(streams, STANDARD, strict=True):
@@ -102,8 +102,10 @@ def take_over(
     sys.orig_argv[:] = asked["argv"]
     State.started_with = asked["started_with"]
     os.environ[STANDS_FOR] = f"{os.getpid()}:{rank_pid}"
-    for thread in Path("/proc/self/task").iterdir():
-        os.setpriority(os.PRIO_PROCESS, int(thread.name), nice)
+    if policy != os.sched_getscheduler(0):
+        for thread in threads_below(os.getpid()):
+            with suppress(ProcessLookupError):  # it has ended
+                os.sched_setscheduler(thread, policy, os.sched_param(0))
     restore_random_numbers()
     for number in by_number(PASSED_ON):
         signal.signal(number, handler(number, ignored=number in asked["ignored"]))
@@ -145,20 +147,35 @@ def run(module: str, program: str, arguments: Sequence[str]) -> None:
     exec(code, main.__dict__)  # noqa: S102 - the program of the rank
 
 
-def lower_priority() -> int:
-    """Have the trainer go first, where that can be taken back later; the priority so far."""
-    before = os.getpriority(os.PRIO_PROCESS, 0)
+def run_when_idle() -> int:
+    """Run only where the trainer leaves a processor idle, if that can be taken back later; the policy so far.
+
+    A low priority is not enough: a process that has a processor keeps it for some milliseconds when a
+    rank wakes up, which waits for others many times a step. From one that runs when idle it is taken at once.
+    """
+    before = os.sched_getscheduler(0)
+    if before not in (os.SCHED_OTHER, os.SCHED_BATCH):
+        return before
     child = os.fork()
     if child == 0:
         try:
-            os.setpriority(os.PRIO_PROCESS, 0, LOWEST)
-            os.setpriority(os.PRIO_PROCESS, 0, before)
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            os.sched_setscheduler(0, before, os.sched_param(0))
         except OSError:
             os._exit(1)
         os._exit(0)
     if os.waitpid(child, 0)[1] == 0:
-        os.setpriority(os.PRIO_PROCESS, 0, LOWEST)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     return before
+
+
+def threads_below(process: int) -> Iterator[int]:
+    """The threads of a process and of all that it has started, such as workers of a loader."""
+    with suppress(OSError):  # it has ended, or the kernel does not tell of children
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            yield int(thread.name)
+            for child in (thread / "children").read_text().split():
+                yield from threads_below(int(child))
 
 
 def offer_memory(score: str = "1000") -> str:
