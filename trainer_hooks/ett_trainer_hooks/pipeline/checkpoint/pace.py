@@ -3,6 +3,8 @@
     asked     |--250 ms--|--250 ms--|----310 ms----|---290 ms---|--250 ms--|
     save                            <---- on its way ---->
     usual 250 ms                     slowed by 310 + 290 - 2 x 250 = 100 ms
+
+Of several saves that overlap, the seconds are told together.
 """
 
 from __future__ import annotations

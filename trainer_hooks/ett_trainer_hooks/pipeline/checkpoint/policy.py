@@ -95,7 +95,7 @@ class CheckpointPolicy:
         self._tell(self._choice)
 
     def is_due(self) -> bool:
-        """Whether it is time to save, as the rank that leads says; to be asked after as many steps each time."""
+        """Whether it is time to save, as the rank that leads says; ask after as many steps each time."""
         if not self._leads:
             return False
         trained_s = self._watch.seconds
