@@ -3,7 +3,8 @@
 from ett_core.failures.attempt import diagnose
 from ett_core.failures.classes import CLASSES, FailureClass
 from ett_core.failures.judge import Diagnosis, Evidence, judge
-from ett_core.failures.scan import Sighting, Where, read_line, scan
+from ett_core.failures.lines import Sighting, read_line
+from ett_core.failures.scan import Where, scan
 
 __all__ = [
     "CLASSES",

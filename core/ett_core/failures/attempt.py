@@ -17,8 +17,9 @@ from ett_core.evidence_log import EvidenceLine, senders_in
 from ett_core.failures.classes import CLASSES, LIKELY, UNKNOWN
 from ett_core.failures.exits import OWN_STOP, of_exit
 from ett_core.failures.judge import Diagnosis, judge
+from ett_core.failures.lines import Sighting
 from ett_core.failures.rule import ROOT
-from ett_core.failures.scan import Sighting, Where, scan
+from ett_core.failures.scan import Where, scan
 from ett_core.failures.stacks import waited_for
 from ett_core.failures.stalled_in import StalledIn, stalled_in
 from ett_core.stopped_ranks import stops_in

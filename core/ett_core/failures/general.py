@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ett_core.failures.notions import notions
 from ett_core.failures.rule import CASCADE, ROOT, TEARDOWN
+from ett_core.failures.speakers import spoken
 
 
 class Meaning(NamedTuple):
@@ -102,38 +103,36 @@ SENSES: tuple[Sense, ...] = (
 )
 """Meanings in the order in which they are tried."""
 
-_OF_PLACES: tuple[tuple[tuple[str, ...], str], ...] = (
-    (
-        ("torch/_inductor/", "torch/_dynamo/", "triton/compiler", "torch/utils/cpp_extension"),
-        "compile_failure",
-    ),
-    (
-        ("in save_checkpoint", "in _save_checkpoint", "in save_state_dict", "in save_pretrained"),
-        "checkpoint_save_failed",
-    ),
-    (
-        ("in load_state_dict", "in load_checkpoint", "in _load_checkpoint", "in resume_from"),
-        "checkpoint_incompatible",
-    ),
-    (
+_SAVES_CHECKPOINT = (
+    r"\bin _?(?:\w{1,40}_)?save_\w{0,40}(?:checkpoint|ckpt|state|pretrained)"
+    r"|\b(?:save|write)_(?:ckpt|checkpoint)\(|state_dict_saver\.py"
+)
+_READS_CHECKPOINT = (
+    r"\bin _?(?:\w{1,40}_)?(?:re)?(?:load|stor\w{1,3}|sume)_"
+    r"\w{0,40}(?:checkpoint|ckpt|state_dict|from)|state_dict_loader\.py"
+)
+_OF_PLACES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(places, re.ASCII), failure_class)
+    for places, failure_class in (
+        (r"torch/_inductor/|torch/_dynamo/|triton/compiler|torch/utils/cpp_extension", "compile_failure"),
+        (_SAVES_CHECKPOINT, "checkpoint_save_failed"),
+        (_READS_CHECKPOINT, "checkpoint_incompatible"),
         (
-            "/pil/",
-            "/pyarrow/",
-            "/decord/",
-            "/cv2/",
-            "/webdataset/",
-            "/torchvision/io",
-            "/soundfile",
-            "/librosa/",
+            r"/(?:pil|pyarrow|decord|cv2|webdataset|torchvision/io|librosa)/|/soundfile",
+            "data_corrupt",
         ),
-        "data_corrupt",
-    ),
-    (("/omegaconf/", "/hydra/", "argparse.py", "/jsonargparse/", "/pydantic"), "config_error"),
-    (("/boto3/", "/botocore/", "/s3fs/", "/gcsfs/", "/adlfs/"), "object_store"),
-    (("distributed/rendezvous.py", "elastic/rendezvous/"), "rendezvous_failure"),
+        (r"/(?:omegaconf|hydra|jsonargparse)/|/pydantic|argparse\.py", "config_error"),
+        (r"/(?:boto3|botocore|s3fs|gcsfs|adlfs)/", "object_store"),
+        (r"distributed/rendezvous\.py|elastic/rendezvous/", "rendezvous_failure"),
+    )
 )
 """Code that stands in the last frames of a traceback, and what an exception there means."""
 
+_IN_A_FILE = re.compile(
+    r"fsspec/implementations/(?:local|cached)|/shutil\.py|/tempfile\.py|\b(?:f|fp|fd|fh|file|buf\w{0,9})\.(?:write|read|flush|close)\("
+    r"|\bopen\(|torch/serialization\.py",
+    re.ASCII | re.IGNORECASE,
+)
 _OF_THE_PROGRAM = re.compile(
     r"\b(?:Name|Attribute|Type|Index|NotImplemented|UnboundLocal|Syntax|Indentation|ZeroDivision|Recursion)Error\b",
     re.ASCII,
@@ -148,10 +147,13 @@ _CAUGHT = re.compile(
 )
 """Says where an exception was raised that is printed below."""
 _CODE = re.compile(
-    r"\bgpu[-_]?\d[\w.-]{0,80}|<[^<>\n]{0,200}>|\S{1,200}\.(?:cc|cpp|cu|h|hpp|py|go|rs|c):\d{1,6}\b:?",
+    r"\bgpu[-_]?\d[\w.-]{0,80}|<[^<>\n]{0,200}>"
+    r"|\[(?:'[^'\n]{0,200}', ){1,200}'[^'\n]{0,200}'\]|\{'(?:[^{}\n]|\{[^{}\n]{0,400}\}){0,400}\}"
+    r"|\S{1,200}\.(?:cc|cpp|cu|h|hpp|py|go|rs|c):\d{1,6}\b:?|\b[\w-]{1,80}\.(?:py|sh|ipynb)\b"
+    r"|(?<![\w/.])[a-z][\w-]{0,62}/[a-z][\w.-]{0,100}-\d{1,5}\b(?!/)",
     re.ASCII,
 )
-"""Hosts, and objects and places in code, which are named after much that they do not speak of."""
+"""Hosts, pods, command lines, objects, places and programs: named after much that they do not speak of."""
 _STATE = re.compile(
     r"(?:^|[|=\s:])(NODE_FAIL|BOOT_FAIL|PREEMPTED|TIMEOUT|DEADLINE|OUT_OF_MEMORY|REVOKED)(?:[|\s]|$)",
     re.ASCII,
@@ -193,7 +195,7 @@ def meaning(text: str, *, raised: bool) -> Meaning | None:
         return Meaning(_STATES[state[1]], ROOT)
     if _CAUGHT.search(text):
         return None
-    named = notions(_PLAIN.sub(" ", _CODE.sub(" ", text)))
+    named = notions(_PLAIN.sub(" ", _CODE.sub(" ", spoken(text))))
     if not raised and (_NONE_OF.search(text) or not named.isdisjoint(_UNREAL)):
         return None
     held = (sense for sense in SENSES if (raised or not sense.raised_only) and sense.holds(named))
@@ -213,5 +215,14 @@ def meaning_of_place(text: str, frames: str) -> Meaning | None:
     if _OF_THE_PROGRAM.search(text):
         return None
     where = frames.lower()
-    held = (name for places, name in _OF_PLACES if any(place in where for place in places))
+    held = (name for places, name in _OF_PLACES if places.search(where))
     return next((Meaning(name, ROOT) for name in held), None)
+
+
+def in_a_file(frames: str) -> bool:
+    r"""Whether the last frames of a traceback read or write a file.
+
+    >>> in_a_file('  File "/a/io.py", line 68, in atomic_save\\n    f.write(buffer)')
+    True
+    """
+    return _IN_A_FILE.search(frames) is not None

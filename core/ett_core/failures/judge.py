@@ -13,10 +13,10 @@ from itertools import groupby
 import msgspec
 
 from ett_core.failures.classes import CLASSES, LIKELY, NOT_A_FAILURE, UNKNOWN
+from ett_core.failures.lines import Sighting
 from ett_core.failures.order import SKEW_S, by_time, earliest
 from ett_core.failures.refined import refined
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, TEARDOWN, WARNING
-from ett_core.failures.scan import Sighting
 
 CERTAIN = "certain"
 WITHIN_LINES = 40

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ett_core.failures.general import Meaning, meaning
 from ett_core.failures.needles import LINE_LIMIT
+from ett_core.failures.speakers import said, spoken
 from ett_core.failures.survived import IGNORED
 
 TAIL_BYTES = 32_768
@@ -49,6 +50,8 @@ _CALM = re.compile(
     re.ASCII,
 )
 """What a program says in the course of things."""
+_BY_THE_WAY = re.compile(r"[IVD]\d{4} \d\d:\d\d:\d\d\.\d", re.ASCII)
+"""How a component of a cluster says what is no end, whatever its words."""
 _GOES_ON = re.compile(
     r"\b(?:step|epoch|iter|iteration|batch)\b\W{0,3}\d|\bloss\b\W{0,3}\d|\d{1,3}%\|"
     r"|\b(?:complete|completed|finished|succeeded|successful|successfully|resuming|resumed|done)\b",
@@ -89,22 +92,23 @@ def last_words(data: bytes, harmless: Callable[[str], bool] = lambda _: False) -
     """
     found: list[LastWords] = []
     traceback = False
-    for start, line in _without_ignored(_tail(data)):
-        if traceback and (line[:1].isspace() or not line):
+    for start, whole in _without_ignored(_tail(data)):
+        line = said(whole)
+        if traceback and (spoken(line)[:1].isspace() or not line):
             continue
         if _SURVIVED.search(line):
             found, traceback = [], False
         elif traceback and _RAISED.match(line):
             traceback = False
-            found.append(LastWords(start, line, is_raised=True, meant=meaning(line, raised=True)))
-        elif _TRACEBACK.search(line) or _END.search(line):
-            if not harmless(line):
+            found.append(LastWords(start, whole, is_raised=True, meant=meaning(line, raised=True)))
+        elif _TRACEBACK.search(line) or (_END.search(line) and not _BY_THE_WAY.match(line)):
+            if not harmless(whole):
                 traceback = _TRACEBACK.search(line) is not None
-                found.append(LastWords(start, line, is_raised=False, meant=meaning(line, raised=True)))
+                found.append(LastWords(start, whole, is_raised=False, meant=meaning(line, raised=True)))
         elif _GOES_ON.search(line):
             found, traceback = [], False
-        elif not _CALM.search(line[:200]) and (meant := meaning(line, raised=False)) and not harmless(line):
-            found.append(LastWords(start, line, is_raised=False, meant=meant, is_end=False))
+        elif not _CALM.search(line[:200]) and (meant := meaning(line, raised=False)) and not harmless(whole):
+            found.append(LastWords(start, whole, is_raised=False, meant=meant, is_end=False))
     return max(found, key=lambda each: each.worth, default=None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ett_core.failures.scan import Sighting
+from ett_core.failures.lines import Sighting
 
 SKEW_S = 5.0
 """Clocks of nodes differ; sightings of different logs so close together have no order."""

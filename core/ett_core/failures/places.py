@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
+from ett_core.failures.speakers import spoken
 from ett_core.failures.stamps import STAMP_WITHIN, Calendar, Moment, stamp_of
 
 FRAMES_READ = 8
 """Lines of a traceback above its exception that tell where it was raised."""
 FRAME_BYTES = 400
-_FRAME = re.compile(rb"^(?:\[\w{1,12}\]:? ?|\(\w{1,20}[^)]{0,60}\) )?\s{2,}\S", re.ASCII)
+OPENED = b"Traceback (most recent call last)"
 STAMP_LOOK_BACK = 50
 """Lines before one without a stamp in which its stamp is looked for."""
 
@@ -62,11 +61,32 @@ class LineNumbers:
 
 
 def frames_above(data: bytes, start: int) -> str:
-    """The last lines of the traceback whose exception begins at `start`; empty where there is none."""
-    begin = start
+    r"""The last lines of the traceback whose exception begins at `start`; empty where there is none.
+
+    >>> log = b"Traceback:\nFile 'a.py', line 3, in read\nvalue = read(7)\nKeyError: 7\n"
+    >>> frames_above(log, log.index(b"KeyError"))
+    "File 'a.py', line 3, in read\nvalue = read(7)\n"
+    """
+    begin = within = start
     for _ in range(FRAMES_READ):
-        above = data.rfind(b"\n", max(begin - 1 - FRAME_BYTES, 0), max(begin - 1, 0)) + 1
-        if not _FRAME.match(data[above:begin]):
+        above = data.rfind(b"\n", max(within - 1 - FRAME_BYTES, 0), max(within - 1, 0)) + 1
+        line = spoken(data[above:within].decode("utf-8", "replace"))
+        if line[:1].isspace() or line.startswith("File "):
+            begin = above
+        elif within < begin or within == 0:
             break
-        begin = above
+        within = above
     return data[begin:start].decode("utf-8", "replace")
+
+
+def frames_at_end(data: bytes) -> str:
+    """The last frames of a traceback with which a log breaks off, before its exception; empty without one."""
+    begin = data.rfind(OPENED, max(len(data) - FRAME_BYTES * FRAMES_READ * 4, 0))
+    lines = (
+        [spoken(line) for line in data[begin:].decode("utf-8", "replace").splitlines()[1:]]
+        if begin >= 0
+        else []
+    )
+    if not all(line[:1].isspace() or not line for line in lines):
+        return ""
+    return "\n".join(line[:FRAME_BYTES] for line in lines[-FRAMES_READ:])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ett_core.failures.lines import Sighting
 from ett_core.failures.order import SKEW_S, by_time
 from ett_core.failures.rule import CONTEXT
-from ett_core.failures.scan import Sighting
 
 FRAMES_BELOW = 6
 """Lines from the last frame that tells of shared memory to the exception."""

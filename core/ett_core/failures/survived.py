@@ -13,33 +13,47 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ett_core.failures.needles import LINE_LIMIT
+from ett_core.failures.places import OPENED
+from ett_core.failures.speakers import READ_WITHIN, parted, said
 
 IGNORED = "Exception ignored "
-OPENED = b"Traceback (most recent call last)"
 FRAMES_AT_MOST = 120
 """Lines of a traceback above its exception that are looked at."""
 SAID_BY_PROGRAMS = frozenset(
     {
+        "checkpoint_corrupt",
+        "checkpoint_incompatible",
         "checkpoint_save_failed",
+        "compile_failure",
+        "config_error",
         "data_corrupt",
+        "dataloader_failure",
+        "environment_error",
         "gpu_oom",
         "nan_loss",
+        "network_fault",
         "object_store",
+        "rendezvous_failure",
+        "resource_limit",
         "service_error",
         "storage_io",
+        "user_code",
     }
 )
 """Classes of errors that a program may report and live through."""
 STEPS_BEHIND = 2
 """Steps that must follow an error without a traceback: it may have been written while they ran."""
+STEPS_BEHIND_A_LOSS = 3
+"""Steps that must follow the loss of a partner, or a wait for it, that ended nothing."""
 BEFORE_BYTES, AFTER_BYTES = 4_096, 12_288
 """How far before and behind a traceback steps are looked for."""
 
-_SPEAKER = re.compile(
-    rb"^(?:\[(?:rank|default|trainer)?\d{1,6}\]:? ?|\(\w{1,60} pid=\d{1,9}[^)]{0,60}\) )", re.ASCII
-)
 _STEP = re.compile(
     rb"\b(?:global_?step|step|iter(?:ation)?|epoch)\b\W{0,4}(\d{1,12})\b|\|\s{0,4}(\d{1,12})/\d{1,12} \[",
+    re.IGNORECASE | re.ASCII,
+)
+_WENT_WELL = re.compile(
+    r"^\W{0,3}(?:success(?:ful(?:ly)?)?|done|(?:training|job|run)\b[^\n]{0,40}\b(?:completed?|finished|succeeded))\W{0,3}$",
     re.IGNORECASE | re.ASCII,
 )
 _NO_STEP = re.compile(rb"Error\b|Exception\b|^wandb: |^\s{4}", re.ASCII)
@@ -52,6 +66,14 @@ class Ending(NamedTuple):
     is_root: bool
     is_of_program: bool = False
     """The program itself says so, and may have gone on although it raised nothing."""
+    is_of_others: bool = False
+    """It follows from a fault elsewhere, which may have been mended."""
+
+    def least_steps(self, *, is_traced: bool) -> int | None:
+        """How many steps behind it tell that it ended nothing; None where none can."""
+        if is_traced:
+            return 1
+        return STEPS_BEHIND_A_LOSS if self.is_of_others else STEPS_BEHIND if self.is_of_program else None
 
 
 def survived(data: bytes, endings: Sequence[Ending]) -> list[bool]:
@@ -68,8 +90,7 @@ def survived(data: bytes, endings: Sequence[Ending]) -> list[bool]:
         raised = _raised(data, ending.start)
         if not block_begin <= ending.start < block_end:
             begin, is_ignored = _block(data, raised)
-            least = 1 if begin < raised else STEPS_BEHIND if ending.is_of_program else None
-            if is_ignored or (least and _outlived(data, begin, raised, after, least)):
+            if is_ignored or _outlived(data, (begin, raised), ending, after):
                 block_begin, block_end = begin, raised + 1
         harmless.append(block_begin <= ending.start < block_end)
         if not harmless[-1] and (after is None or raised != after.start):
@@ -91,7 +112,8 @@ def _raised(data: bytes, start: int) -> int:
 def _line(data: bytes, start: int) -> bytes:
     """A line, from its beginning on, without whoever speaks."""
     end = data.find(b"\n", start, start + LINE_LIMIT)
-    return _SPEAKER.sub(b"", data[start : end if end >= 0 else start + LINE_LIMIT])
+    line = data[start : end if end >= 0 else start + LINE_LIMIT]
+    return parted(line.decode("latin-1"))[1].encode("latin-1")
 
 
 def _block(data: bytes, start: int) -> tuple[int, bool]:
@@ -110,17 +132,26 @@ def _block(data: bytes, start: int) -> tuple[int, bool]:
     return (begin if opened else start), False
 
 
-def _outlived(data: bytes, begin: int, start: int, after: Ending | None, least: int) -> bool:
-    """Whether at least so many steps go on behind an error, before anything that may follow from it."""
-    if after is not None and not after.is_root:
+def _outlived(data: bytes, block: tuple[int, int], ending: Ending, after: Ending | None) -> bool:
+    """Whether steps enough go on behind an error, before anything that may follow from it."""
+    begin, start = block
+    least = ending.least_steps(is_traced=begin < start)
+    if least is None or (after is not None and not after.is_root):
         return False
     line_end = data.find(b"\n", start) + 1 or len(data)
+    if ending.is_of_others and after is None and _went_well(data[line_end : line_end + AFTER_BYTES]):
+        return True
     speaker = _speaker(data[start : start + LINE_LIMIT])
     limit = min(len(data) if after is None else after.start, line_end + AFTER_BYTES)
     steps = _steps(data[line_end:limit], speaker)
     before = _steps(data[max(begin - BEFORE_BYTES, 0) : begin], speaker)[-1:]
     advances = sum(later > earlier for earlier, later in pairwise([*before, *steps]))
-    return advances >= (least if before else max(least - 1, 1))
+    is_anew = ending.is_of_others and steps[:1] < before
+    return not is_anew and advances >= (least if before else max(least - 1, 1))
+
+
+def _went_well(text: bytes) -> bool:
+    return any(_WENT_WELL.match(said(line[:LINE_LIMIT])) for line in text.decode("latin-1").splitlines())
 
 
 def _steps(text: bytes, speaker: bytes) -> list[int]:
@@ -131,5 +162,4 @@ def _steps(text: bytes, speaker: bytes) -> list[int]:
 
 
 def _speaker(line: bytes) -> bytes:
-    found = _SPEAKER.match(line)
-    return found[0] if found else b""
+    return parted(line[:READ_WITHIN].decode("latin-1"))[0].encode("latin-1")

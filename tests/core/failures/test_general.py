@@ -129,3 +129,33 @@ def test_what_a_program_says_of_its_own_work_is_its_own_error(said: str):
 def test_lines_of_a_trace_end_nothing():
     line = 'V1130 04:59:04.0 2 torch/_dynamo/utils.py:2009] {"compilation_metrics": {"fail_type": null}}'
     assert judge(scan(line.encode())).failure_class == "not_a_failure"
+
+
+NAMED_AFTER_MUCH = (
+    "['torchrun', '--nnodes', '2', 'train.py', '--checkpoint-failed-retries', '3'] did not work",
+    "acme.Boom: save_checkpoint_failed.py has no main",
+    "acme.Boom: prod/preempted-worker-0 has no fuel",
+    "acme.Boom: {'memory': {'gpu': 'exhausted'}, 'port': 'in use'} is no answer",
+)
+
+
+@pytest.mark.parametrize("said", NAMED_AFTER_MUCH)
+def test_names_of_programs_and_of_pods_and_what_was_called_tell_nothing(said: str):
+    assert meaning(said, raised=True) is None
+
+
+def test_a_traceback_that_is_cut_off_is_told_by_where_it_ends():
+    log = 'Traceback (most recent call last):\n  File "t.py", line 3, in load_checkpoint\n    read(path)\n'
+    found = judge(scan(log.encode()))
+    assert (found.failure_class, found.confidence) == ("checkpoint_incompatible", "likely")
+
+
+@pytest.mark.parametrize(
+    ("frame", "failure_class"), [("f.write(buffer)", "storage_io"), ("link.recv(4)", "peer_failure")]
+)
+def test_what_a_socket_and_a_mounted_file_say_alike_is_told_by_which_it_was(frame: str, failure_class: str):
+    log = (
+        f'Traceback (most recent call last):\n  File "t.py", line 3, in go\n    {frame}\n'
+        "OSError: [Errno 107] Transport endpoint is not connected\n"
+    )
+    assert judge(scan(log.encode())).failure_class == failure_class

@@ -38,6 +38,11 @@ SURVIVED = {
     "twice": ("step 10\n" + CALLS + "ValueError: x\nstep 11\n") + CALLS + "ValueError: x\nstep 12\n",
     "of one rank, which goes on": "[rank3]: step 10\n[rank3]: Traceback (most recent call last):\n"
     "[rank3]:   File 'x'\n[rank3]: ValueError: x\n[rank3]: step 11\n",
+    "of one task of mpirun": "[1,3]<stderr>:step 10\n[1,3]<stderr>:Traceback (most recent call last):\n"
+    "[1,3]<stderr>:  File 'x'\n[1,3]<stderr>:ValueError: x\n[1,3]<stderr>:step 11\n",
+    "the loss of a partner": "step 10\nNCCL WARN Net : Connection closed by remote peer 10.0.0.4<5>\n"
+    "step 11\nstep 12\nstep 13\n",
+    "a module that is not needed": "ModuleNotFoundError: No module named 'tb'\nstep 1\nstep 2\nstep 3\n",
     "beside a bar": BAR.format(10) + CALLS + "ValueError: x\n" + BAR.format(11),
 }
 
@@ -59,6 +64,8 @@ ENDED = {
     "user_code|peers fell": "step 10\n"
     + CALLS
     + "KeyError: 'x'\nstep 11\nRuntimeError: Connection closed by peer\n",
+    "user_code|begun anew": "step 10\n[rank1]: KeyError: 'x'\nRuntimeError: Connection closed by peer\n"
+    "step 1\nstep 2\nstep 3\nstep 4\n",
     "gpu_oom|a later one": (
         "step 10\n"
         + CALLS

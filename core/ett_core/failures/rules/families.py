@@ -278,6 +278,7 @@ FAMILIES = (
         counter_example="I0514 10:39:14 retry after check failed: quota",
         certain=False,
         weak=True,
+        broad=True,
     ),
     Rule(
         failure_class="unknown",

@@ -54,12 +54,20 @@ GPU = (
     Rule(
         failure_class="nvlink_fault",
         needles=("xid",),
-        pattern=_xid(74, 136, 137, 155)
+        pattern=_xid(74, 136, 155)
         + r"|"
         + _xid(144, 145, 146, 147, 148, 149, 150)
         + r"(?!.{0,80}non-?fatal)",
         example="NVRM: Xid (PCI:0000:c1:00): 74, pid='<unknown>', NVLink: fatal error detected on link 1",
         counter_example="NVRM: Xid (PCI:0008:01:00): 149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 04",
+    ),
+    Rule(
+        failure_class="nvlink_fault",
+        needles=("xid",),
+        pattern=_xid(137),
+        example="NVRM: Xid (PCI:0000:1b:00): 137, RLW_RXPIPE interrupt hit on link 11 on GPU0: PRIV Error",
+        counter_example="NVRM: Xid (PCI:0000:13:07): 31, pid=4, MMU Fault: ENGINE GRAPHICS",
+        certain=False,
     ),
     Rule(
         failure_class="nvlink_fault",

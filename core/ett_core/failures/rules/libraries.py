@@ -86,6 +86,13 @@ LIBRARIES = (
     ),
     Rule(
         failure_class="environment_error",
+        needles=("command not found",),
+        example="slurmstepd: error: pyxis:     [ERROR] Command not found: nvidia-container-cli",
+        counter_example="the command found nothing",
+        certain=False,
+    ),
+    Rule(
+        failure_class="environment_error",
         needles=(
             " does not exist",
             "numpy is not available",

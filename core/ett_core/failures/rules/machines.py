@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ett_core.failures.rule import CASCADE, CONTEXT, WARNING, Rule
+from ett_core.failures.rule import CASCADE, CONTEXT, TEARDOWN, WARNING, Rule
 
 MACHINES = (
     Rule(
@@ -49,18 +49,70 @@ MACHINES = (
         failure_class="collective_timeout",
         role=CASCADE,
         needles=(
-            "nccl operations have failed or timed out",
             "stall inspector",
             "termination timeout",
             "barrier timed out",
             "may be stuck",
         ),
-        pattern=r"NCCL operations have failed or timed out|stall inspector: .{0,120}shut ?down|barrier timed out(?!.{0,60}PjRT)"
+        pattern=r"stall inspector: .{0,120}shut ?down|barrier timed out(?!.{0,60}PjRT)"
         r"|termination timeout for .{0,80}exceeded",
         example="DEADLINE_EXCEEDED: Barrier timed out. Id: sync_global_devices",
         counter_example="the stall inspector is on",
         certain=False,
         at_warning=True,
+    ),
+    Rule(
+        failure_class="collective_timeout",
+        role=CASCADE,
+        needles=("nccl operations have failed or timed out", "heartbeat monitor timed out"),
+        example="[Rank 5] Some NCCL operations have failed or timed out.",
+        counter_example="NCCL operations have not failed",
+        certain=False,
+        weak=True,
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="resource_limit",
+        needles=("have enough resource",),
+        pattern=r"didn't have enough resource: \w",
+        example="Node didn't have enough resource: ephemeral-storage, requested: 10485760, used: 0, capacity: 0",
+        counter_example="the nodes have enough resources",
+        certain=False,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        needles=("cancelled by teardown",),
+        example="Cancelled by TearDown. vs. OK)",
+        counter_example="the teardown was cancelled",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="external_stop",
+        role=TEARDOWN,
+        needles=("for sigterm",),
+        pattern=r"crash gathering disabled for sigterm",
+        example="coredump_hook.cc:250] RAW: Remote crash gathering disabled for SIGTERM.",
+        counter_example="a handler for SIGTERM is installed",
+        certain=False,
+    ),
+    Rule(
+        failure_class="peer_failure",
+        role=CASCADE,
+        needles=("replica(s) failed",),
+        pattern=r"\b[1-9]\d{0,5} \w{1,30} replica\(s\) failed",
+        example="Message: TFJob myjob has failed because 1 Worker replica(s) failed.",
+        counter_example="0 Worker replica(s) failed",
+        certain=False,
+        weak=True,
+    ),
+    Rule(
+        failure_class="node_failure",
+        needles=("mce: [hardware error]",),
+        example="mce: [Hardware Error]: Machine check events logged",
+        counter_example="mce: using 32 MCE banks",
+        certain=False,
     ),
     Rule(
         failure_class="checkpoint_save_failed",

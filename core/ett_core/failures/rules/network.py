@@ -15,17 +15,34 @@ NETWORK = (
     Rule(
         failure_class="shm_exhausted",
         needles=("no space left on device", "shared memory segment", "/dev/shm"),
-        pattern=r"(?:shm\.h|/dev/shm|nccl-shm|posix_fallocate|shared memory segment).{0,160}(?:no space left|failed|error)"
-        r"|error while creating shared memory|no space left on device.{0,80}(?:/dev/shm|nccl-shm|/torch_|/psm_|/sem\.)",
+        pattern=r"(?:shm\.h|/dev/shm|nccl-shm|posix_fallocate|shared memory segment).{0,160}no space left"
+        r"|no space left on device.{0,80}(?:/dev/shm|nccl-shm|/torch_|/psm_|/sem\.)",
         example="job:97:183 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
         counter_example="OSError: [Errno 28] No space left on device: '/data/ckpt/step_9'",
+    ),
+    Rule(
+        failure_class="environment_error",
+        needles=("shm_open failed", "/dev/shm"),
+        pattern=r"shm_open failed : permission denied|permission denied.{0,40}/dev/shm",
+        example="include/shm.h:27 NCCL WARN Call to shm_open failed : Permission denied",
+        counter_example="include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
+        certain=False,
+    ),
+    Rule(
+        failure_class="shm_exhausted",
+        needles=("shm.h", "posix_fallocate", "shared memory segment", "/dev/shm", "nccl-shm"),
+        pattern=r"(?:shm\.h|/dev/shm|nccl-shm|posix_fallocate|shared memory segment).{0,160}(?:failed|error)"
+        r"|error while creating shared memory",
+        example="NCCL WARN Error while creating shared memory segment nccl-shm-recv-b7948-0-3-0 (size 4460544)",
+        counter_example="NCCL INFO Allocated 9637892 bytes of shared memory in /dev/shm/nccl-CmU6vI",
+        certain=False,
     ),
     Rule(
         failure_class="network_fault",
         needles=("got completion", "net/ib", "net/ofi", "ibv_", "efa", "mlx5"),
         pattern=r"got completion.{0,80}(?:error|status=?) ?(?:12|10|11|13)\b|net/ib ?:.{0,60}(?:got async event(?! : (?:client re-?registration|port active|\w+ change|comm established))|port error)"
         r"|net/ofi.{0,120}(?:completion with error|request .{0,20}completed with error|unresponsive receiver)"
-        r"|ibv_(?:modify_qp|poll_cq|reg_mr\w*) failed|efa.{0,60}(?:unreachable|unresponsive|timed out)"
+        r"|ibv_(?:modify_qp|poll_cq|reg_mr\w*) failed|(?<![a-z])efa.{0,60}(?:unreachable|unresponsive|timed out)"
         r"|mlx5.{0,80}(?:link down|port.{0,12}down)",
         example="NET/IB : Got completion from peer 10.0.0.5<39138> with error 12, opcode 0, len 0, vendor err 129",
         counter_example="NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.4<0>",
@@ -248,7 +265,7 @@ NETWORK = (
         failure_class="peer_failure",
         role=CASCADE,
         needles=("command terminated with exit code",),
-        pattern=r"^command terminated with exit code [1-9]",
+        pattern=r"(?:^|[\]:] ?|Z )command terminated with exit code [1-9]",
         example="command terminated with exit code 137",
         counter_example="command terminated with exit code 0",
         certain=False,

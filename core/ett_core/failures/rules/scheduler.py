@@ -39,8 +39,8 @@ SCHEDULER = (
     ),
     Rule(
         failure_class="time_limit",
-        needles=("sigusr2", "signal usr2", "caught signal sigusr"),
-        pattern=r"submitit.{0,120}SIGUSR2|signal SIGUSR2.{0,80}preempt",
+        needles=("sigusr2", "signal usr2", "caught signal sigusr", "timed-out", "job has timed out"),
+        pattern=r"submitit.{0,120}SIGUSR2|signal SIGUSR2.{0,80}preempt|\bJob (?:has timed out\b|not requeued because: timed-out)",
         example="submitit WARNING (2022-08-12 02:06:11,453) - Caught signal SIGUSR2 on node-a: this job is preempted.",
         counter_example="handler for SIGUSR2 installed",
         certain=False,
@@ -87,8 +87,8 @@ SCHEDULER = (
     ),
     Rule(
         failure_class="evicted",
-        needles=("evicting pod", "evicted pod"),
-        pattern=r"evict(?:ing|ed) pods? \"?[\w.-]{1,80}/\w",
+        needles=("evicting pod", "evicted pod", "evicteddueto"),
+        pattern=r"evict(?:ing|ed) pods? \"?[\w.-]{1,80}/\w|\bEvictedDueTo(?!Preempt)\w",
         example="evicting pod default/trainer-0",
         counter_example="the pods may be evicted",
         certain=False,
@@ -109,7 +109,6 @@ SCHEDULER = (
             "nodeunreachable",
             "machine check",
             "kernel panic",
-            "hardware error",
             "nodeshutdown",
             "raylet",
             "node not responding",
@@ -119,7 +118,7 @@ SCHEDULER = (
         ),
         pattern=r"NODE_FAIL|\bnode failure (?:on|of)\b|due to node failure|\bnode\b.{0,60}\bNotReady\b|NodeNotReady|node .{0,40}(?:became|is now|went) not ?ready|BOOT_FAIL"
         r"|boot id .{0,60}changed|NodeLost|node lost|node .{0,60}(?:failed on all|has failed(?! to send)|unreachable|not responding)"
-        r"|nodes? .{0,40}not responding|kernel panic|machine check.{0,40}(?:exception|uncorrected)|mce: \[hardware error\]"
+        r"|nodes? .{0,40}not responding|kernel panic|machine check.{0,40}(?:exception|uncorrected)"
         r"|NodeShutdown|raylet.{0,80}\bnode\b.{0,60}(?:died|dead)|actor .{0,80}node .{0,60}died|soft lockup|unexpectedly rebooted"
         r"|\s{2,}(?-i:NotReady)(?:,\w{1,30})?\s{2,}|\bnode \S{1,80} is unresponsive",
         example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***",

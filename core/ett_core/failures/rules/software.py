@@ -36,11 +36,11 @@ SOFTWARE = (
         failure_class="nan_loss",
         needles=("nan", "inf", "finite", "loss scale"),
         pattern=r"(?:loss|grad\w*|norm|logits).{0,40}(?:\bis|\bbecame|\bwas|\bare|contains?|=|:) ?(?:\binfinite or nan|nan\b|inf\b|infinite|not finite|non-?finite)"
-        r".{0,80}(?:stop|abort|exit|terminat|at (?:step|iter)|!|\braise|--)"
+        r".{0,80}(?:stop|abort|exit|terminat|\bending\b|at (?:step|iter)|!|\braise|--)"
         r"|(?:\w+Error|Exception|assert\w*).{0,60}(?:loss|grad\w*|norm).{0,40}(?:\bnan\b|\binf\b|infinite|not finite|non-?finite)"
         r"|(?:\w+Error|Exception).{0,60}(?:\bnan\b|non-?finite).{0,60}(?:loss|grad|norm)"
         r"|FloatingPointError|loss scale (?:already )?(?:at|reached) (?:its )?minimum|found NaN in .{0,60}(?:loss|grad)"
-        r"|(?:nan|non-?finite)\w* .{0,40}(?:loss|grad\w*).{0,60}(?:stopping|aborting|exiting|terminat)",
+        r"|(?:nan|non-?finite)\w* .{0,40}(?:loss|grad\w*).{0,60}(?:stopping|aborting|exiting|ending|terminat)",
         example="RuntimeError: loss is nan at step 4410 -- input_dict: {...}",
         counter_example="WARNING grad norm is inf, skipping step 12",
     ),
@@ -57,13 +57,26 @@ SOFTWARE = (
             "unexpected eof",
             "checkpoint",
             "safetensorerror",
-            "ran out of input",
         ),
         pattern=r"PytorchStreamReader failed|failed finding central directory|invalid load key|UnpicklingError"
         r"|(?:checkpoint|torch\.load|\.pt\b|\.distcp|safetensors?).{0,120}(?:corrupt|truncat|checksum (?:mismatch|error|fail)|invalid header|unexpected (?:end|eof))"
-        r"|SafetensorError.{0,60}(?:deserializ|invalid|incomplete)|MetadataIncompleteBuffer|(?:corrupt|truncat|incomplet|damaged)\w* .{0,40}checkpoint|ran out of input",
+        r"|SafetensorError.{0,60}(?:deserializ|invalid|incomplete)|MetadataIncompleteBuffer|(?:corrupt|truncat|incomplet|damaged)\w* .{0,40}checkpoint",
         example="RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
         counter_example="checkpoint checksum verified",
+    ),
+    Rule(
+        failure_class="checkpoint_corrupt",
+        needles=("ran out of input",),
+        example="EOFError: Ran out of input",
+        counter_example="EOFError: EOF when reading a line",
+        certain=False,
+    ),
+    Rule(
+        failure_class="checkpoint_save_failed",
+        needles=("some tensors share memory",),
+        example="RuntimeError: Some tensors share memory, this will lead to duplicate memory on disk",
+        counter_example="tensors may share memory",
+        certain=False,
     ),
     Rule(
         failure_class="checkpoint_save_failed",

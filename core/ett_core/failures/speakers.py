@@ -1,0 +1,71 @@
+"""Who speaks in a line of a log: what launchers write before what was said. Pure, linear.
+
+The stamp of a collector, the rank of a launcher, the host of a remote shell, the name of a logger, a bar of
+progress that no end of line follows: in any order, each bounded, and all before the words that are read.
+"""
+
+from __future__ import annotations
+
+import re
+
+_STAMP = (
+    r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?= |\[)"
+    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?= ))"
+)
+_BAR = r" {0,3}\d{1,3}%\|[^|\n]{0,150}\| \d{1,12}/\d{1,12} \[[^\]\n]{0,60}\](?=[^\s,\]])"
+_WHO = (
+    r"\[\d{1,4},\d{1,6}\]<std(?:err|out)>:"
+    r"|\[(?:rank|default|trainer|rank=)?\d{1,6}\]:?(?: \|\|)?"
+    r"|\[pod/[\w./-]{1,120}\]"
+    r"|[\w.-]{1,60}/\d{1,5}(?= \[)"
+    r"|<[\w.-]{0,60}> {1,12}(?=\[)"
+    r"|[0-9a-f]{8}(?= \[rank=)"
+    r"|std(?:err|out) [FP](?= )"
+    r"|[\w.-]{1,63} [\w./-]{1,40}\[\d{1,9}\]:(?= )"
+    r"|- [\w.-]{1,40} - [A-Z]{4,8} -(?= \[)"
+    r"|\(\w{1,60} pid=\d{1,9}[^)\n]{0,60}\)"
+    r"|std(?:err|out):"
+    r"|\d{1,5}:(?= )"
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?= )"
+    rf"|{_BAR}"
+    r"|(?:ERROR|WARNING|INFO) \d\d-\d\d \d\d:\d\d:\d\d \S{1,60}\](?= )"
+    r"|\[proxy:\d{1,4}:\d{1,6}@\S{1,80}\]"
+    r"|(?!step|iter|epoch|batch)[a-z](?=[\w.-]{0,61}\d)[\w.-]{1,61}(?::| {1,2}\|)(?= )"
+)
+_BEGINNING = re.compile(rf" {{0,3}}(?:{_STAMP} ?|(?:{_WHO}) ?)(?:(?:{_STAMP}|{_WHO}) ?){{0,4}}", re.ASCII)
+_LEVEL = re.compile(r"[IWEFVD]\d{4} \d\d:\d\d:\d\d\.\d{1,9} {1,4}\d{1,9} \S{1,120}:\d{1,6}\] ?", re.ASCII)
+_OF_NOBODY = re.compile(f"{_STAMP}|{_BAR}", re.ASCII)
+READ_WITHIN = 200
+"""Characters at the beginning of a line in which its speaker is looked for."""
+
+
+def parted(line: str) -> tuple[str, str]:
+    """Who speaks, without stamps and bars, and what is said; what is indented keeps that.
+
+    >>> parted("2021-03-10T13:22:37.443Z: [1,0]<stderr>:OSError: broken")
+    ('[1,0]<stderr>:', 'OSError: broken')
+    >>> parted("15: [rank15]:   File 'x.py', line 3")
+    ('15: [rank15]:', "  File 'x.py', line 3")
+    >>> parted("gpu003: RuntimeError: no fuel"), parted("RuntimeError: no fuel")
+    (('gpu003:', 'RuntimeError: no fuel'), ('', 'RuntimeError: no fuel'))
+    >>> parted(" 1%|#  | 24/1752 [01:08<1:22, 2.88s/it][rank5]:FATAL: no fuel")
+    ('[rank5]:', 'FATAL: no fuel')
+    """
+    found = _BEGINNING.match(line[:READ_WITHIN])
+    if found is None:
+        return "", line
+    return _OF_NOBODY.sub("", found[0]).strip(), line[found.end() :]
+
+
+def said(line: str) -> str:
+    """What is said in a line, whoever speaks."""
+    return parted(line)[1]
+
+
+def spoken(line: str) -> str:
+    """What is said in a line, without the level and place that some loggers write before each line of it.
+
+    >>> spoken("[rank0]:E0602 17:07:56.020000 82 torch/a.py:714]   File 'x.py', line 3")
+    "  File 'x.py', line 3"
+    """
+    return _LEVEL.sub("", said(line), count=1)
