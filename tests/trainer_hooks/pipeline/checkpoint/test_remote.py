@@ -43,6 +43,12 @@ class Stuttering(MemoryFileSystem):
     cachable = False
     store: dict[str, object] = {}  # noqa: RUF012 - as its base
     errors: list[Exception] = []  # noqa: RUF012
+    lost: list[Exception] = []  # noqa: RUF012 - raised in place of the answers to removals that were done
+
+    def rm_file(self, path):
+        super().rm_file(path)
+        if self.lost:
+            raise self.lost.pop(0)
 
     def _or_error(self):
         if self.errors:
@@ -63,7 +69,7 @@ def stuttering(tmp_path):
     fsspec.register_implementation("stuttering", Stuttering, clobber=True)
     pauses = []
     Stuttering.store.clear()
-    Stuttering.errors = []
+    Stuttering.errors, Stuttering.lost = [], []
     yield RemoteStore(f"stuttering:/{tmp_path}", workers=1, pause=pauses.append), Stuttering.errors, pauses
     Stuttering.errors.clear()
 
@@ -246,3 +252,29 @@ def test_the_remote_is_kept_tidy_and_where_that_fails_the_upload_stands(stutteri
     uploads.offer(save(store, 300))
     assert uploads.wait(PATIENCE_S)
     assert (told[-1].error, "403" in told[-1].untidy) == ("", True)
+
+
+def test_a_removal_of_which_the_answer_was_lost_is_done(stuttering, store):
+    """Asked again, the store says that there is nothing: no reason to fail, or to let anybody wait."""
+    remote, _, pauses = stuttering
+    remote._retention = Retention(last=1)
+    Stuttering.lost = [OSError("timed out")]
+    told = []
+    uploads = Uploads(store, remote, told.append)
+    for step in (100, 200):
+        uploads.offer(save(store, step))
+        assert uploads.wait(PATIENCE_S)
+    assert pauses == list(PAUSES_S[:1])
+    assert [(each.error, each.untidy) for each in told] == [("", ""), ("", "")]
+    assert [manifest.step for manifest in remote.committed()] == [200]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_waits_for_an_upload_whose_listener_fails(remote, store):
+    def fails(_):
+        raise KeyError("a fault of the trainer's own")
+
+    uploads = Uploads(store, remote, fails)
+    uploads.offer(save(store, 100))
+    assert uploads.wait(PATIENCE_S)
+    assert [manifest.step for manifest in remote.committed()] == [100]

@@ -12,8 +12,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from typing import ParamSpec
 
 import msgspec
 
@@ -25,6 +27,7 @@ from ett_trainer_hooks.pipeline.checkpoint.store import LATEST, CheckpointStore,
 
 __all__ = ["RemoteError", "RemoteStore", "name_of", "newest_of_both"]
 
+P = ParamSpec("P")
 WORKERS = 4
 """Files on their way at once."""
 TRIES = 2
@@ -140,7 +143,7 @@ class RemoteStore:
         """
         place = self._place(manifest)
         self._ask(self._fs.pipe_file, f"{place}/{ASIDE}", manifests.encoded(manifest))
-        self._ask(self._fs.rm_file, f"{place}/{manifests.NAME}")
+        self._remove(self._fs.rm_file, f"{place}/{manifests.NAME}")
 
     def retire(self) -> list[int]:
         """Remove what the retention no longer wants, and older uploads that never ended; returns its steps.
@@ -151,13 +154,18 @@ class RemoteStore:
         committed = self.committed()
         leaving = retired(committed, self._retention)
         for manifest in leaving:
-            self._ask(self._fs.rm_file, f"{self._place(manifest)}/{manifests.NAME}")
-            self._ask(self._fs.rm, self._place(manifest), recursive=True)
+            self._remove(self._fs.rm_file, f"{self._place(manifest)}/{manifests.NAME}")
+            self._remove(self._fs.rm, self._place(manifest), recursive=True)
         oldest = min((each.step for each in committed if each not in leaving), default=0)
         for place in self._places():
             if _step_of(place) < oldest and self._manifest(place) is None:
-                self._ask(self._fs.rm, place, recursive=True)
+                self._remove(self._fs.rm, place, recursive=True)
         return [manifest.step for manifest in leaving]
+
+    def _remove(self, how: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Have something go; gone already is as good, as after an answer that was lost."""
+        with suppress(FileNotFoundError):
+            self._ask(how, *args, **kwargs)
 
     def _place(self, manifest: Manifest) -> str:
         return f"{self._root}/{name_of(manifest)}"

@@ -67,19 +67,27 @@ class Uploads:
             return self._changed.wait_for(lambda: self._idle, patience_s)
 
     def _run(self) -> None:
-        while (order := self._next()) is not None:
-            manifest, held = order
-            with held:
-                upload = self._upload(manifest)
-            self._tell(upload)
+        try:
+            while (order := self._next()) is not None:
+                manifest, held = order
+                with held:
+                    upload = self._upload(manifest)
+                self._tell(upload)
+        except BaseException:
+            self._rest()  # whoever waits for this thread must not wait for ever
+            raise
 
     def _next(self) -> tuple[Manifest, ExitStack] | None:
         with self._changed:
             order, self._waiting = self._waiting, None
             if order is None:
-                self._idle = True
-                self._changed.notify_all()
+                self._rest()
             return order
+
+    def _rest(self) -> None:
+        with self._changed:
+            self._idle = True
+            self._changed.notify_all()
 
     def _upload(self, manifest: Manifest) -> Upload:
         began_s = time.monotonic()
@@ -90,6 +98,6 @@ class Uploads:
         seconds = time.monotonic() - began_s
         try:
             self._remote.retire()
-        except RemoteError as error:
+        except (RemoteError, OSError) as error:
             return Upload(manifest, seconds, untidy=str(error))
         return Upload(manifest, seconds)
