@@ -92,13 +92,15 @@ def publish(
 def publish_all(
     found: Sequence[HandOver], order: Order, environ: Mapping[str, str], say: Callable[[str], object]
 ) -> bool:
-    """Publish what is pending of these; False where somebody has stopped it.
+    """Publish what is pending of these, from the last to the first; False where somebody has stopped it.
+
+    As `found_in` gives the newest first, that one is published last, and is the latest of its place.
 
     Raises:
         ValueError: a setting is wrong.
         OSError: a process cannot be started, or the disk cannot be asked.
     """
-    for handover in found:
+    for handover in reversed(found):
         if handover.state() == "pending" and publish(handover, order, environ, say) in STOPPED:
             return False
     return True

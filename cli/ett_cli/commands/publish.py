@@ -79,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     directory = arguments.watch or arguments.checkpoints
     try:
+        if not 0 <= arguments.every < float("inf"):
+            raise ValueError(f"every={arguments.every!r} is not 0 or more seconds")
         os.scandir(directory).close()
         order = None
         if arguments.to:
@@ -111,24 +113,42 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _watch(arguments: argparse.Namespace, order: Order, wait: Callable[[float], None] = time.sleep) -> int:
-    """Publish what is handed over, until somebody stops it."""
+    """Publish what is handed over, until somebody stops it; a disk that fails is looked at again."""
+    rests_until: dict[Path, float] = {}
+    told = ""
+    try:
+        while True:
+            try:
+                if not _look(arguments, order, rests_until):
+                    return 1
+                told = ""
+            except OSError as error:
+                if told != str(error):
+                    told = str(error)
+                    _say(f"{told}; looks again every {arguments.every:g} s")
+            wait(arguments.every)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _look(arguments: argparse.Namespace, order: Order, rests_until: dict[Path, float]) -> bool:
+    """Publish what is there and does not rest, the oldest first; False where somebody has stopped it.
+
+    Raises:
+        OSError: the disk cannot be asked, or a process not be started.
+    """
     from ett_cli.publishing import as_json, found_in, publish_all, sentences
 
-    rests_until: dict[Path, float] = {}
-    while True:
-        for handover in found_in(arguments.watch):
-            is_due = rests_until.get(handover.folder, 0.0) <= time.monotonic()
-            if is_due and handover.state() == "pending":
-                rests_until[handover.folder] = time.monotonic() + REST_S
-                going_on = publish_all([handover], order, os.environ, _say)
-                row = as_json(handover)
-                print(json.dumps(row) if arguments.json else sentences([row])[0], flush=True)
-                if not going_on:
-                    return 1
-        try:
-            wait(arguments.every)
-        except KeyboardInterrupt:
-            return 0
+    for handover in reversed(found_in(arguments.watch)):
+        is_due = rests_until.get(handover.folder, 0.0) <= time.monotonic()
+        if is_due and handover.state() == "pending":
+            rests_until[handover.folder] = time.monotonic() + REST_S
+            going_on = publish_all([handover], order, os.environ, _say)
+            row = as_json(handover)
+            print(json.dumps(row) if arguments.json else sentences([row])[0], flush=True)
+            if not going_on:
+                return False
+    return True
 
 
 def _tell(found: Sequence[HandOver], *, as_object: bool) -> int:

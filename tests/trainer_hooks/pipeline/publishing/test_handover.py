@@ -1,6 +1,7 @@
 """The hand-over: either side may die at any moment, and two publishers never hold one lease."""
 
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ pytest.importorskip("xxhash")
 
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
 from ett_trainer_hooks.pipeline.publishing import takes
+from ett_trainer_hooks.pipeline.publishing.durable import created
 from ett_trainer_hooks.pipeline.publishing.handover import Outcome, find, prepare
 from ett_trainer_hooks.pipeline.publishing.takes import Holder, Lease, LostError, take
 
@@ -182,3 +184,20 @@ def test_a_lease_is_renewed(handover, monkeypatch, eventually):
 def test_what_was_released_is_free_at_once(handover):
     take(handover.folder, "me").release()
     assert handover.state() == "pending"
+
+
+def test_a_file_of_which_the_disk_takes_a_part_is_not_created(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            created(tmp_path / "outcome.json", b"x" * 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_is_named(handover):
+    (handover.folder / "outcome.json").write_bytes(b"{")
+    with pytest.raises(ValueError, match=r"outcome\.json is damaged: Input data was truncated"):
+        handover.state()

@@ -1,5 +1,6 @@
 """`ett publish` with real processes: a killed publisher is followed; the reference model is served."""
 
+import argparse
 import json
 import os
 import signal
@@ -17,10 +18,12 @@ pytest.importorskip("fsspec")
 import toy_model  # noqa: E402
 from gloo_ranks import run_ranks  # noqa: E402
 
+from ett_cli import publishing  # noqa: E402
+from ett_cli.commands.publish import _watch as watch  # noqa: E402
 from ett_cli.main import main  # noqa: E402
 from ett_trainer_hooks import Recorder  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing import takes, working  # noqa: E402
-from ett_trainer_hooks.pipeline.publishing.handover import PREDICTIONS, find  # noqa: E402
+from ett_trainer_hooks.pipeline.publishing.handover import PREDICTIONS, find, prepare  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing.predictions import unpacked  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing.serving import load  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing.statuses import NEVER, PUBLISHED  # noqa: E402
@@ -108,6 +111,38 @@ def test_what_failed_is_said_with_its_reason(tmp_path, capsys):
     assert (row["state"], row["checkpoint"]) == ("failed", str(tmp_path / "job" / "step_40"))
 
 
+def test_of_several_the_newest_is_published_last(tmp_path, monkeypatch):
+    """So that it is what `latest` names."""
+    for step in (40, 9, 200):
+        record = prepare(tmp_path, step, job_id="j", publishable="a:b", settings={}, predictions=b"")
+        (tmp_path / f"step_{step}").mkdir()
+        (tmp_path / f"step_{step}" / ".metadata").touch()
+        record.asked_for()
+    steps = []
+    monkeypatch.setattr(publishing, "publish", lambda handover, *_: steps.append(handover.step))
+    publishing.publish_all(publishing.found_in(tmp_path), publishing.Order(address="m"), {}, steps.append)
+    assert steps == [9, 40, 200]
+
+
+def test_a_watch_outlives_a_disk_that_fails(tmp_path, monkeypatch, capsys):
+    def stale(_):
+        raise OSError(116, "Stale file handle", str(tmp_path))
+
+    def wait(_):
+        waits.append(len(waits))
+        if len(waits) == 2:
+            monkeypatch.setattr(publishing, "found_in", lambda _: [])
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    waits = []
+    monkeypatch.setattr(publishing, "found_in", stale)
+    arguments = argparse.Namespace(watch=tmp_path, every=10.0, json=False)
+    assert watch(arguments, publishing.Order(address="m"), wait) == 0
+    said = f"ett publish: [Errno 116] Stale file handle: '{tmp_path}'; looks again every 10 s\n"
+    assert capsys.readouterr().err == said
+
+
 @pytest.mark.sweep
 def test_what_failed_is_tried_again_where_that_is_wanted(tmp_path, ett_publish):
     toy_model.handed_over(tmp_path / "job", off_by=0.5)
@@ -125,6 +160,7 @@ def test_what_failed_is_tried_again_where_that_is_wanted(tmp_path, ett_publish):
         (["{}/nowhere"], "nowhere: No such file or directory"),
         (["--watch", "{}"], "--watch needs --to"),
         (["{}", "--to", "m", "--tries", "0"], "tries=0 is not at least 1"),
+        (["--watch", "{}", "--to", "m", "--every", "nan"], "every=nan is not 0 or more seconds"),
         (["{}", "--to", "nosuch://models"], "nosuch://models: Protocol not known: nosuch"),
     ],
 )

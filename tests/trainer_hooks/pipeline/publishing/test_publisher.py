@@ -1,6 +1,8 @@
 """Publishing: what was published predicts as the trainer did, or nothing is there and it is said why."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -267,12 +269,40 @@ def test_a_store_that_stutters_is_asked_again(root, monkeypatch):
     place.close()
 
 
-def test_what_kills_its_publishers_is_given_up(root, models):
+def die_of(handover):
+    """Take it, and let go of nothing."""
+    lease = take(handover.folder, "killed")
+    path = handover.folder / f"take-{lease.number}.json"
+    renewed_s = path.stat().st_mtime
+    lease.release()
+    os.utime(path, (renewed_s, renewed_s))
+
+
+def test_what_kills_its_publishers_is_given_up_until_somebody_wants_it_again(root, models):
     handover = toy_model.handed_over(root)
-    for _ in range(working.MOST_TAKES):
-        take(handover.folder, "killed").release()
+    for _ in range(working.MOST_DEATHS):
+        die_of(handover)
     assert publish(handover, models) == NEVER
-    assert "none has finished" in handover.outcome().reason
+    assert f"{working.MOST_DEATHS} publishers have died of it" in handover.outcome().reason
+    handover.reopen()
+    assert publish(handover, models) == PUBLISHED
+
+
+def test_what_could_not_be_published_for_long_is_not_given_up(root, models):
+    """A store that is out of reach for an hour kills nobody."""
+    handover = toy_model.handed_over(root)
+    for _ in range(working.MOST_DEATHS + 1):
+        take(handover.folder, "out of reach").release()
+    assert publish(handover, models) == PUBLISHED
+
+
+def test_a_disk_that_does_not_let_it_be_taken_is_asked_another_time(root, models, capsys):
+    handover = toy_model.handed_over(root)
+    shutil.rmtree(handover.folder)
+    assert publish(handover, models) == AGAIN
+    assert f"not published now: FileNotFoundError: [Errno 2] No such file or directory: '{handover.folder}" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_published_model_that_was_changed_is_not_loaded(root, models):

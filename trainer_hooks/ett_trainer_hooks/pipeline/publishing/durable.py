@@ -20,7 +20,8 @@ def create_whole(path: Path, data: bytes, before: Callable[[int], object] = lamb
     """
     handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
     try:
-        os.write(handle, data)
+        with open(handle, "wb", closefd=False) as file:  # noqa: PTH123 - a descriptor; all of it, or an error
+            file.write(data)
         os.fchmod(handle, MODE)
         os.fsync(handle)
         before(handle)

@@ -136,9 +136,10 @@ class HandOver:
         return self.outcome() or outcome
 
     def reopen(self) -> None:
-        """Forget that it failed."""
+        """Forget that it failed, and how many publishers have died of it."""
         outcome = self.outcome()
         if outcome is not None and outcome.state == "failed":
+            takes.forget_deaths(self.folder)
             (self.folder / OUTCOME).unlink(missing_ok=True)
 
 
@@ -208,7 +209,14 @@ def _folders(checkpoints: Path) -> list[HandOver]:
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
+    """What a file holds; None where there is none.
+
+    Raises:
+        ValueError: it holds something else; the message names the file.
+    """
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error

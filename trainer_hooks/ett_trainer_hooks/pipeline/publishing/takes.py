@@ -1,6 +1,6 @@
 """Who is publishing: a lease that its holder renews, that runs out once it is dead, and that nobody shares.
 
-    take-1.json   of the first publisher: who it is; renewed by touching it
+    take-1.json   of the first publisher: who it is; renewed by touching it, of the year 1970 once it let go
     take-2.json   of the next one, which found the first dead
 
 Exactly one process creates `take-N.json`, and only after it has seen that the holder of `take-(N-1)` is
@@ -31,6 +31,8 @@ LEASE_S = 60.0
 """Seconds without a renewal after which a holder that cannot be asked is taken to be dead."""
 RENEWALS = 6
 """Renewals in that time."""
+LET_GO = (0, 0)
+"""Times of a take whose holder has let go; those of a holder that died are when it was last renewed."""
 _NAME = re.compile(r"take-(\d+)\.json")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -83,7 +85,7 @@ class Lease:
         self._over.set()
         self._renewing.join()
         if not self.lost:
-            os.utime(self._path, (0, 0))
+            os.utime(self._path, LET_GO)
         os.close(self._handle)
 
     def _renew(self) -> None:
@@ -118,6 +120,19 @@ def latest(folder: Path) -> tuple[int, Holder | None]:
     if not number:
         return 0, None
     return number, msgspec.json.decode((folder / f"take-{number}.json").read_bytes(), type=Holder)
+
+
+def deaths(folder: Path, but: int) -> int:
+    """Takes of a folder whose holders have not let go, `but` one."""
+    left = (path for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)) and int(match[1]) != but)
+    return sum(path.stat().st_mtime != LET_GO[1] for path in left)
+
+
+def forget_deaths(folder: Path) -> None:
+    """What has killed its holders is taken as often as before."""
+    for path in folder.iterdir():
+        if _NAME.fullmatch(path.name):
+            os.utime(path, LET_GO)
 
 
 def is_alive(folder: Path, number: int, holder: Holder) -> bool:

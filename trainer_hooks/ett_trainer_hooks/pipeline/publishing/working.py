@@ -16,32 +16,33 @@ from ett_trainer_hooks.pipeline.publishing.places import place_at
 from ett_trainer_hooks.pipeline.publishing.publishable import UnfitError
 from ett_trainer_hooks.pipeline.publishing.publisher import DisagreementError, Publisher
 from ett_trainer_hooks.pipeline.publishing.statuses import AGAIN, NEVER, PUBLISHED
-from ett_trainer_hooks.pipeline.publishing.takes import Holder, Lease, LostError, take
+from ett_trainer_hooks.pipeline.publishing.takes import Holder, Lease, LostError, deaths, take
 
-MOST_TAKES = 12
-"""A model that so many publishers have taken, and none has finished, kills them."""
+MOST_DEATHS = 12
+"""A model that so many publishers have taken, and neither finished nor let go, kills them."""
 
 
 def run(
     handover: HandOver, address: str, recorder: Recorder, *, form: Form, tolerance: float | None = None
 ) -> int:
     """Publish a model under a lease; returns the status to exit with."""
-    if (outcome := handover.outcome()) is not None:
-        return _told(outcome)
-    taken = take(handover.folder, recorder.identity.job_id)
-    if isinstance(taken, Holder):
-        print(f"process {taken.pid} on {taken.node} is publishing it", file=sys.stderr, flush=True)
-        return AGAIN
     try:
-        if (outcome := handover.outcome()) is None:  # its holder may have finished the moment before
-            outcome = _under_lease(handover, address, recorder, taken, form, tolerance)
-        return _told(handover.end(outcome))
+        if (outcome := handover.outcome()) is not None:
+            return _told(outcome)
+        taken = take(handover.folder, recorder.identity.job_id)
+        if isinstance(taken, Holder):
+            print(f"process {taken.pid} on {taken.node} is publishing it", file=sys.stderr, flush=True)
+            return AGAIN
+        try:
+            if (outcome := handover.outcome()) is None:  # its holder may have finished the moment before
+                outcome = _under_lease(handover, address, recorder, taken, form, tolerance)
+            return _told(handover.end(outcome))
+        finally:
+            taken.release()
     except (OSError, RemoteError, LostError) as error:
         recorder.failure(error)
         print(f"not published now: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return AGAIN
-    finally:
-        taken.release()
 
 
 def _under_lease(  # noqa: PLR0913, PLR0917 - settings
@@ -54,8 +55,8 @@ def _under_lease(  # noqa: PLR0913, PLR0917 - settings
 ) -> Outcome:
     """What came of it; what may go well another time is raised."""
     by = recorder.identity.job_id
-    if lease.number > MOST_TAKES:
-        reason = f"{MOST_TAKES} publishers have taken it, and none has finished"
+    if (died := deaths(handover.folder, but=lease.number)) >= MOST_DEATHS:
+        reason = f"{died} publishers have died of it; --again tries it once more"
         return Outcome(state="failed", by=by, at=time.time(), reason=reason)
     try:
         place = place_at(address)
