@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
+from collections import deque
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ett_trainer_hooks.pipeline import kept_data
 from ett_trainer_hooks.pipeline.differences import difference
 from ett_trainer_hooks.pipeline.kept_data import NOTE, kept
 
@@ -83,17 +87,70 @@ def test_what_is_damaged_is_made_anew(index, harm):
     assert index.made == 2
 
 
-def test_the_contexts_used_last_are_kept(index):
+@pytest.fixture
+def in_another_process(monkeypatch):
+    """Calls a function as in a process that then ends: locks are those of open files."""
+
+    def call(function, **arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(kept_data, "_used", deque())
+            function(**arguments)
+            for descriptor in kept_data._used:
+                os.close(descriptor)
+
+    return call
+
+
+def directories_of(index):
+    return [path for path in (index.place / "index").iterdir() if path.is_dir()]
+
+
+def test_the_contexts_used_last_are_kept(index, in_another_process):
     """One more goes with each new one, and what a killed start has left half made."""
-    first = index.get()
+    in_another_process(index.get)
+    (first,) = directories_of(index)
     half = first.with_name(f"{first.name}.x.partial")
     half.mkdir()
     for rows in (4, 5):
-        index.get(rows=rows)
-    assert len([path for path in first.parent.iterdir() if path.is_dir() and path != half]) == 2
+        in_another_process(index.get, rows=rows)
+    assert len([path for path in directories_of(index) if path != half]) == 2
     assert not first.exists()
     index.get()
     assert not half.exists()
+
+
+def test_what_a_process_that_lives_has_got_is_not_removed(index, in_another_process):
+    """It reads there: two jobs of a host do not know of each other."""
+    got = [index.get(rows=rows) for rows in (4, 5, 6)]
+    in_another_process(index.get, rows=7)
+    assert all(path.exists() for path in got)
+
+
+def test_what_could_not_be_kept_is_not_taken_from_who_made_it(index, in_another_process, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_data, "keep", full)
+        mine = index.get()
+    assert index.told.words == ["index: made for this start only: [Errno 28] No space left on device"]
+    in_another_process(index.get)
+    assert (mine / "sub" / "index").exists()
+
+
+@pytest.mark.parametrize(("call", "of"), [("flock", "fcntl"), ("mkdtemp", "tempfile")])
+def test_a_place_without_locks_or_room_costs_the_keeping_only(index, monkeypatch, call, of):
+    whole = getattr(getattr(kept_data, of), call)
+
+    def refuses(*arguments, **named):
+        if of == "tempfile" and "dir" not in named:
+            return whole(*arguments, **named)
+        raise OSError(errno.ENOSYS, "not here")
+
+    monkeypatch.setattr(getattr(kept_data, of), call, refuses)
+    index.get()
+    assert index.told.words[0].endswith(": [Errno 38] not here")
+    assert index.told.words[0].startswith("index: made for this start only, as nothing can be kept in ")
 
 
 def test_of_ranks_that_come_at_once_one_makes_it(index):
@@ -116,7 +173,7 @@ def test_an_error_of_the_making_is_raised_and_leaves_nothing(index):
 
     with pytest.raises(KeyError, match="no source"):
         kept("index", fails, place=index.place, context=CONTEXT, recorder=index.told)
-    assert [path for path in (index.place / "index").iterdir() if path.is_dir()] == []
+    assert directories_of(index) == []
     index.get()
 
 

@@ -2,8 +2,9 @@
 
 A vocabulary, an index, decoded shards: made once for a *context*, all that decides on the result, and used
 again as long as that is the same. `PLACE/NAME/KEY/` holds what was made, `kept.json` in it, written last,
-the context with sizes and hashes. Of the ranks of a host one makes it while the others wait (a
-lock of the kernel, gone with its holder). A place that fails costs the keeping, never the start.
+the context with sizes and hashes. Of the ranks of a host one makes it while the others wait, and what a
+process has got is not removed as long as it lives (locks of the kernel, gone with their holders). A place
+that fails costs the keeping, never the start.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import os
 import shutil
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,9 @@ NOTE = "kept.json"
 KEPT = 2
 """What is kept of one name: the contexts used last."""
 WHAT = "kept data"
+USED_AT_ONCE = 100
+"""Directories that a process keeps others from removing, those that it got last: each costs a descriptor."""
+_used: deque[int] = deque()
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -69,29 +74,50 @@ def kept(
         recorder.decision(WHAT, f"{name}: {why}", {"seconds": time.monotonic() - began_s, "bytes": size})
         return directory
 
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (home / f"{key}.lock").open("a")
-    except OSError as error:
-        return tell(f"made for this start only, as nothing can be kept in {home}: {error}", made_apart(make))
-    with lock, held(lock.fileno()):
-        directory = home / key
-        reason = why_not(directory, facts) or ""
-        if not reason:
-            os.utime(directory / NOTE)
-            return tell("used again", directory)
-        fresh = Path(tempfile.mkdtemp(prefix=f"{key}.", suffix=".partial", dir=home))
+    with ExitStack() as holding:
+        try:
+            fresh, reason = begun(home, key, facts, holding)
+        except OSError as error:
+            return tell(
+                f"made for this start only, as nothing can be kept in {home}: {error}", made_apart(make)
+            )
+        if fresh is None:
+            return tell("used again", home / key)
         try:
             make(fresh)
             try:
-                keep(fresh, directory, facts)
+                keep(fresh, home / key, facts)
             except OSError as error:
                 return tell(f"made for this start only: {error}", fresh)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
         retire(home, but=key)
-        return tell(f"made: {reason}", directory)
+        return tell(f"made: {reason}", home / key)
+
+
+def begun(home: Path, key: str, facts: Mapping[str, Any], holding: ExitStack) -> tuple[Path | None, str]:
+    """An empty directory to make it in, and why; None where what lies there can be used.
+
+    `holding`: keeps others from making it, too.
+
+    Raises:
+        OSError: nothing can be kept there.
+    """
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = holding.enter_context((home / f"{key}.lock").open("a"))
+    holding.enter_context(held(lock.fileno()))
+    directory = home / key
+    with suppress(FileNotFoundError):
+        use(directory)
+    reason = why_not(directory, facts)
+    if not reason:
+        with suppress(PermissionError):  # of another user: when it was used last is not known then
+            os.utime(directory / NOTE)
+        return None, ""
+    fresh = Path(tempfile.mkdtemp(prefix=f"{key}.", suffix=".partial", dir=home))
+    use(fresh)
+    return fresh, reason
 
 
 def why_not(directory: Path, facts: Mapping[str, Any]) -> str:
@@ -135,15 +161,45 @@ def keep(fresh: Path, directory: Path, facts: dict[str, Any]) -> None:
 
 def latest_first(home: Path) -> list[Path]:
     """Directories with a note, the one used last first."""
-    noted = {path.parent: path.stat().st_mtime for path in home.glob(f"*/{NOTE}")}
+    noted: dict[Path, float] = {}
+    for path in home.glob(f"*/{NOTE}"):
+        with suppress(FileNotFoundError):  # another context's start removes it
+            noted[path.parent] = path.stat().st_mtime
     return sorted(noted, key=lambda directory: -noted[directory])
 
 
 def retire(home: Path, *, but: str) -> None:
-    """Remove what was used longest ago, and what a start that was killed has left half made."""
+    """Remove what was used longest ago, and what a start that was killed has left half made.
+
+    What a process that lives has got stays.
+    """
     old = [directory for directory in latest_first(home) if directory.name != but][KEPT - 1 :]
     for directory in [*old, *home.glob(f"{but}.*.partial")]:
-        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(OSError):  # in use, or gone
+            descriptor = os.open(directory, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(directory, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def use(directory: Path) -> None:
+    """Keep others from removing a directory as long as this process lives, and gets not too many others.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError: it is just being removed, or has no locks.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    if len(_used) == USED_AT_ONCE:
+        os.close(_used.popleft())
+    _used.append(descriptor)
 
 
 def made_apart(make: Callable[[Path], object]) -> Path:
