@@ -297,3 +297,23 @@ def test_without_a_launcher_nothing_is_asked_for(tmp_path):
     assert (wanted.function, wanted.arguments, wanted.argv) == ("json:dumps", ["x"], sys.orig_argv)
     assert (tmp_path / "3.wanted").stat().st_mode & 0o077 == 0
     assert standby.prepared() is None
+
+
+def test_a_rank_whose_standby_is_gone_at_the_last_moment_starts_as_usual_and_hears_signals():
+    program = """
+import signal, socket, tempfile, threading
+from ett_trainer_hooks.standby.handing_over import hand_over
+place, door = tempfile.mkdtemp(), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+door.bind(place + "/0.socket")
+door.listen()
+def answer():
+    line, _ = door.accept()
+    line.recv(4096)
+    line.shutdown(socket.SHUT_RD)
+    line.send(b"fits")
+threading.Thread(target=answer).start()
+hand_over({"ETT_STANDBY": place, "LOCAL_RANK": "0"})
+print(signal.getsignal(signal.SIGTERM).name, flush=True)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.returncode) == ("SIG_DFL\n", 0), ended.stderr

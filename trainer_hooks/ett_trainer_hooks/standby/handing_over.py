@@ -46,9 +46,14 @@ def hand_over(environ: Mapping[str, str]) -> None:
         line.close()
         return
     line.settimeout(None)
-    for number in passed_on():
-        signal.signal(number, lambda number, _: tell(line, bytes([number])))
-    line.send(b"go")
+    before = {n: signal.signal(n, lambda number, _: tell(line, bytes([number]))) for n in passed_on()}
+    try:
+        line.send(b"go")
+    except OSError:  # the keeper is gone, or would wait no longer
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        line.close()
+        return
     end_as(line.recv(16))
 
 

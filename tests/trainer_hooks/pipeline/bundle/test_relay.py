@@ -186,3 +186,9 @@ def test_places_that_were_left_are_taken_away(tmp_path):
     os.utime(places[0], (0, 0))
     Leader(places[3], 0)
     assert [place.exists() for place in places] == [False, True, True, True]
+
+
+def test_places_that_cannot_be_looked_at_keep_nobody_from_leading(tmp_path):
+    """Another start of this host takes places away at the same moment."""
+    (tmp_path / f"{relay.PREFIX}{os.getuid()}-going").symlink_to("gone")
+    Leader(tmp_path / f"{relay.PREFIX}{os.getuid()}-new", 0).close()

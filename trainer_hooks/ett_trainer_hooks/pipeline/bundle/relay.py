@@ -20,6 +20,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -236,8 +237,9 @@ def is_led(place: Path) -> bool:
 def _tidy(place: Path) -> None:
     """Take away the meeting places of starts that are over."""
     for other in place.parent.glob(f"{PREFIX}{os.getuid()}-*"):
-        if other != place and time.time() - other.stat().st_mtime > OLD_S and not is_led(other):
-            shutil.rmtree(other, ignore_errors=True)
+        with suppress(OSError):  # another start takes it away, or it is somebody else's
+            if other != place and time.time() - other.stat().st_mtime > OLD_S and not is_led(other):
+                shutil.rmtree(other, ignore_errors=True)
 
 
 def _make(place: Path) -> None:
