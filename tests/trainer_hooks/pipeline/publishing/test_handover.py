@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -186,15 +187,29 @@ def test_what_was_released_is_free_at_once(handover):
     assert handover.state() == "pending"
 
 
-def test_a_file_of_which_the_disk_takes_a_part_is_not_created(tmp_path):
+@contextmanager
+def disk_that_takes(size):
+    """Files grow to so many bytes, and no further."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        with pytest.raises(OSError, match="File too large"):
-            created(tmp_path / "outcome.json", b"x" * 100)
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_file_of_which_the_disk_takes_a_part_is_not_created(tmp_path):
+    with disk_that_takes(10), pytest.raises(OSError, match="File too large"):
+        created(tmp_path / "outcome.json", b"x" * 100)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_full_disk_it_is_seen_where_a_hand_over_stands(handover):
+    from_elsewhere(handover.folder, 1)
+    with disk_that_takes(0):
+        assert handover.state() == "taken"
+        with pytest.raises(OSError, match="File too large"):
+            handover.end(Outcome(state="failed", by="one", at=1.0, reason="full"))
 
 
 def test_a_damaged_file_is_named(handover):

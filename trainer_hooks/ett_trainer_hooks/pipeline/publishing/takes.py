@@ -169,7 +169,7 @@ def _now(folder: Path) -> float:
             probe.write(b".")
             probe.flush()
             return os.fstat(probe.fileno()).st_mtime
-    except PermissionError:  # only looked at, not to be taken
+    except OSError:  # only looked at: what cannot be written to cannot be taken either
         return time.time()
 
 
