@@ -87,6 +87,8 @@ def test_the_command_line_goes_before_the_file(tmp_path, capsys):
         ("[trainer]\nsteps = 1.5", "trainer.steps: Expected `int`, got `float`"),
         ("[trainer]\ncheckpoint_dir = 1", "trainer.checkpoint_dir: Expected `str`, got `int`"),
         ("[trainer]\nsteps = 0", "trainer: steps is 0, must be at least 1"),
+        ("[trainer]\ngrace_s = inf", "trainer: grace_s is inf, must be finite"),
+        ("[trainer]\nlearning_rate = -0.1", "trainer: learning_rate is -0.1, must be above 0"),
         ("ranks = 0", "ranks is 0, must be at least 1"),
         ("ranks = ", "Invalid value (at end of document)"),
     ],
@@ -105,10 +107,21 @@ def test_what_no_file_can_say_is_refused_by_name(text, complaint, tmp_path, caps
         (["--steps", "0"], "steps is 0, must be at least 1"),
         (["--ranks", "0"], "ranks is 0, must be at least 1"),
         (["--rank-restarts", "-1"], "rank_restarts is -1, must be at least 0"),
+        (["--checkpoint-every-s", "nan"], "checkpoint_every_s is nan, must be finite"),
+        (["--seed", "-1"], "seed is -1, must not be below 0"),
+        (["--publish-to", "nosuch://models"], "publish_to: nosuch://models: Protocol not known: nosuch"),
+        (["--checkpoint-remote", "nosuch://c"], "checkpoint_remote: nosuch://c: Protocol not known: nosuch"),
     ],
 )
 def test_what_no_command_line_can_say_is_refused(words, complaint, capsys):
     assert complaint in refused(capsys, *words)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path, capsys):
+    (tmp_path / "train.toml").write_bytes(b"\xff\xfe")
+    assert refused(capsys, "--config", tmp_path / "train.toml").startswith(
+        f"ett train: {tmp_path}/train.toml: 'utf-8' codec can't decode byte 0xff"
+    )
 
 
 def test_parts_are_named_as_the_trainer_names_them():
@@ -127,6 +140,15 @@ def test_ranks_are_told_every_setting():
         command = torchrun(settings, job_id="team/run", ranks=2, restarts=1)
         assert parse(command[command.index("ett_trainer_hooks.reference") + 1 :]) == settings
     assert words_of(Settings()) == []
+
+
+def test_ranks_are_told_words_that_look_like_options():
+    settings = Settings(checkpoint_dir=Path("-d"), publish_to="--all parts -v", learning_rate=1e-5)
+    assert parse(words_of(settings)) == settings
+
+
+def test_the_rendezvous_has_the_name_of_the_job():
+    command = torchrun(Settings(), job_id="team/run", ranks=2, restarts=1)
     assert command[command.index("--rdzv-id") + 1] == "team_run"
 
 
@@ -143,6 +165,7 @@ def test_a_job_that_is_started_again_numbers_its_attempts_on(tmp_path):
     journal(tmp_path, "b", "other", 7000)
     (tmp_path / "c.jsonl").write_text('{"torn')
     (tmp_path / "d.jsonl").write_text("")
+    (tmp_path / "unreadable.jsonl").symlink_to("/proc/self/mem")
     assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "1000"}
     journal(tmp_path, "e", "j", 1002)
     assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "2000"}

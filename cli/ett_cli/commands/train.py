@@ -75,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         config = _config(arguments)
         settings = config.settings(job_id)
+        _check_addresses(settings)
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}")
     except ValueError as error:
@@ -126,9 +127,8 @@ def _config(arguments: argparse.Namespace) -> Config:
     """
     from ett_cli.training.config import TRAINER, parts_in, read
 
-    text = arguments.config.read_text() if arguments.config else ""
     try:
-        config = read(text)
+        config = read(arguments.config.read_text() if arguments.config else "")
     except ValueError as error:
         raise ValueError(f"{arguments.config}: {error}") from error
     given = vars(arguments)
@@ -137,6 +137,23 @@ def _config(arguments: argparse.Namespace) -> Config:
     if arguments.plain or arguments.parts is not None:
         told["parts"] = parts_in("" if arguments.plain else arguments.parts)
     return replace(config, **told, trainer={**config.trainer, **trainer})
+
+
+def _check_addresses(settings: Settings) -> None:
+    """Refuse URLs that no rank could use.
+
+    Raises:
+        ValueError: nobody knows this kind of URL, or its package is missing.
+    """
+    from ett_trainer_hooks.pipeline.bundle.files import is_shared
+    from ett_trainer_hooks.pipeline.checkpoint.asking import Asked, RemoteError
+
+    for name in ("checkpoint_remote", "cache", "publish_to"):
+        try:
+            if is_shared(address := getattr(settings, name)):
+                Asked(address)
+        except RemoteError as error:  # noqa: PERF203 - which of them
+            raise ValueError(f"{name}: {error}") from error
 
 
 def _complain(text: str, status: int = 2) -> int:

@@ -30,8 +30,8 @@ def next_attempt(job_id: str, journals: Path) -> int:
 
 
 def _first_event(journal: Path) -> AnyEvent | None:
-    with journal.open("rb") as lines:
-        try:
+    try:
+        with journal.open("rb") as lines:
             return decode(next(lines, b""))
-        except ValueError:  # torn, or of another version
-            return None
+    except (OSError, ValueError):  # not to be read, torn, or of another version
+        return None

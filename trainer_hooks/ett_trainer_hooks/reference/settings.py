@@ -6,6 +6,7 @@ Read once a process, the same on every rank: ranks that disagree here would wait
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
@@ -102,10 +103,13 @@ class Settings:
         for name, choices in (("pipeline", PIPELINES), ("checkpoint_mode", MODES)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, must be one of {', '.join(choices)}")
-        for name in ("checkpoint_every_s", "checkpoint_at_least_every_s"):
+        for name in (each.name for each in fields(self) if isinstance(each.default, float)):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} is {getattr(self, name)}, must be finite")
+        for name in ("checkpoint_every_s", "checkpoint_at_least_every_s", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
-        for name in ("data_warmup_s", "grace_s"):
+        for name in ("data_warmup_s", "grace_s", "seed"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, must not be below 0")
         if (keepers := parse_parts(self.parts) & KEEPERS) and not self.cache:
@@ -166,14 +170,12 @@ def words_of(settings: Settings) -> list[str]:
     """The words that `parse` reads as these settings.
 
     >>> words_of(Settings(steps=50, compile=False))
-    ['--steps', '50', '--no-compile']
+    ['--steps=50', '--no-compile']
     """
     words: list[str] = []
     for each in fields(Settings):
         value, flag = getattr(settings, each.name), each.name.replace("_", "-")
         if value == each.default:
             continue
-        words += (
-            [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
-        )
+        words.append(f"--{'' if value else 'no-'}{flag}" if isinstance(value, bool) else f"--{flag}={value}")
     return words
