@@ -54,7 +54,7 @@ def test_every_part_can_be_switched_off(part, tmp_path, capsys):
 
 def test_what_is_printed_is_read_as_the_same():
     every = {field.name: other(field) for field in fields(Settings) if field.name in TRAINER}
-    config = Config(ranks=3, rank_restarts=0, run_dir='a "b"\\é', trainer=every, parts=frozenset(["stages"]))
+    config = Config(ranks=3, rank_restarts=0, run_dir='a "b"\\é\x7f\t', trainer=every, parts=frozenset(["stages"]))
     assert read(written(config, "j")) == config
 
 
@@ -89,6 +89,9 @@ def test_the_command_line_goes_before_the_file(tmp_path, capsys):
         ("[trainer]\nsteps = 0", "trainer: steps is 0, must be at least 1"),
         ("[trainer]\ngrace_s = inf", "trainer: grace_s is inf, must be finite"),
         ("[trainer]\nlearning_rate = -0.1", "trainer: learning_rate is -0.1, must be above 0"),
+        ('[trainer]\ncache = "a\\u0000b"', "trainer: cache holds a NUL"),
+        ('run_dir = "a\\u0000b"', "run_dir holds a NUL"),
+        ("x = " + 5000 * "[", "it is nested too deeply"),
         ("ranks = 0", "ranks is 0, must be at least 1"),
         ("ranks = ", "Invalid value (at end of document)"),
     ],

@@ -53,6 +53,8 @@ class Config:
             raise ValueError(f"ranks is {self.ranks}, must be at least 1")
         if self.rank_restarts < 0:
             raise ValueError(f"rank_restarts is {self.rank_restarts}, must be at least 0")
+        if "\0" in self.run_dir:
+            raise ValueError("run_dir holds a NUL")
 
     def settings(self, job_id: str) -> Settings:
         """All settings of the trainer.
@@ -84,7 +86,10 @@ def read(text: str) -> Config:
     ...
     ValueError: there is no 'parts.stagse'; the nearest is 'parts.stages'
     """
-    tree = tomllib.loads(text)
+    try:
+        tree = tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     known = _File.__struct_fields__
     _refuse_unknown(tree, known, "")
     for table, names in (("trainer", TRAINER), ("parts", PARTS)):
@@ -133,8 +138,9 @@ def _lines(config: Config, job_id: str) -> Iterator[str]:
 
 
 def _value(value: object) -> str:
-    """A value in TOML, whose texts are written like those of JSON."""
-    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+    """A value in TOML, whose texts are written like those of JSON, but for one character."""
+    text = json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
 
 
 def _decode(kind: type[Any], value: object) -> object:

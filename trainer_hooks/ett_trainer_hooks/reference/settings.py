@@ -103,9 +103,12 @@ class Settings:
         for name, choices in (("pipeline", PIPELINES), ("checkpoint_mode", MODES)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, must be one of {', '.join(choices)}")
-        for name in (each.name for each in fields(self) if isinstance(each.default, float)):
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"{name} is {getattr(self, name)}, must be finite")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(each.default, float) and not math.isfinite(value):
+                raise ValueError(f"{each.name} is {value}, must be finite")
+            if "\0" in str(value):
+                raise ValueError(f"{each.name} holds a NUL")
         for name in ("checkpoint_every_s", "checkpoint_at_least_every_s", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
