@@ -299,6 +299,15 @@ def test_without_a_launcher_nothing_is_asked_for(tmp_path):
     assert standby.prepared() is None
 
 
+def test_a_trainer_whose_directory_is_gone_trains_on_without_one(tmp_path, monkeypatch, capsys):
+    Recorder.from_env({})
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert not standby.prepare(json.dumps, environ={"ETT_STANDBY": str(tmp_path), "LOCAL_RANK": "0"})
+    assert "no standby for local rank 0: [Errno 2] No such file or directory" in capsys.readouterr().err
+
+
 def test_a_rank_whose_standby_is_gone_at_the_last_moment_starts_as_usual_and_hears_signals():
     program = """
 import signal, socket, tempfile, threading

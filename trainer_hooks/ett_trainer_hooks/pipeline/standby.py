@@ -41,15 +41,15 @@ def prepare(function: Callable[..., Any], *arguments: str, environ: Mapping[str,
     if not PROCESS.is_taken:
         warn_on_stderr("no standby: this program makes no Recorder, and would not be observed in one")
         return False
-    wanted = Wanted(
-        function=name,
-        arguments=list(arguments),
-        argv=list(sys.orig_argv),
-        executable=sys.executable,
-        cwd=str(Path.cwd()),
-        environ=dict(State.started_with or started_with()),
-    )
     try:
+        wanted = Wanted(
+            function=name,
+            arguments=list(arguments),
+            argv=list(sys.orig_argv),
+            executable=sys.executable,
+            cwd=str(Path.cwd()),
+            environ=dict(State.started_with or started_with()),
+        )
         wanted.save(Path(place) / f"{local_rank}.wanted")
     except OSError as error:
         warn_on_stderr(f"no standby for local rank {local_rank}: {error}")

@@ -1,5 +1,6 @@
 """Saves in every mode: what was copied is what is kept, and a save that fails does not end the training."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,25 @@ def test_a_damaged_one_is_passed_over_with_a_reason_and_set_aside(alone):
     [end] = [event for event in told.of("phase_end") if event.phase == "checkpoint_load"]
     assert end.resumed_step == 100
     assert (keeper.store.root / "step_200.damaged").exists()
+
+
+def test_where_no_thread_can_be_had_the_trainer_waits(bench, tmp_path, monkeypatch):
+    """A limit on processes: the save, and the upload after it, are made all the same."""
+    start = threading.Thread.start
+
+    def refused(thread):
+        if thread.name.startswith("checkpoint") and "_" not in thread.name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    told, remote = bench(), RemoteStore((tmp_path / "remote").as_uri())
+    keeper = Checkpointer(CheckpointStore(tmp_path / "store"), told.recorder, remote=remote)
+    for step in (100, 200):
+        keeper.save(step, {"w": torch.ones(3)})
+    assert keeper.close()
+    assert [each.step for each in told.of("checkpoint_durable")] == [100, 200]
+    assert [each.step for each in remote.committed()] == [200, 100]
 
 
 def test_where_none_can_be_read_now_nothing_begins_anew(alone):

@@ -220,7 +220,14 @@ class Checkpointer:
         )
         self._flight = flight
         self._fates.began(span)
-        return flight.start
+        return lambda: self._begin_flight(flight)
+
+    def _begin_flight(self, flight: threading.Thread) -> None:
+        try:
+            flight.start()
+        except RuntimeError:  # no thread can be had: the other ranks count on this one all the same
+            self._flight = None
+            flight.run()
 
     def _writer(self, step: int, metrics: Mapping[str, float]) -> StoreWriter:
         write = write_files if self._scribe is None else self._scribe.write

@@ -49,14 +49,18 @@ class Uploads:
         self._idle = True
 
     def offer(self, manifest: Manifest) -> None:
-        """Have a committed checkpoint uploaded; returns at once."""
+        """Have a committed checkpoint uploaded; returns at once, unless no thread can be had."""
         held = ExitStack()
         held.enter_context(self._store.hold(manifest))
         with self._changed:
             overtaken, self._waiting = self._waiting, (manifest, held)
             begins, self._idle = self._idle, False
         if begins:
-            threading.Thread(target=self._run, name="checkpoint uploads", daemon=True).start()
+            uploading = threading.Thread(target=self._run, name="checkpoint uploads", daemon=True)
+            try:
+                uploading.start()
+            except RuntimeError:
+                uploading.run()
         if overtaken is not None:
             overtaken[1].close()
             self._tell(Upload(overtaken[0], 0.0, overtaken=True))
