@@ -54,7 +54,9 @@ def test_every_part_can_be_switched_off(part, tmp_path, capsys):
 
 def test_what_is_printed_is_read_as_the_same():
     every = {field.name: other(field) for field in fields(Settings) if field.name in TRAINER}
-    config = Config(ranks=3, rank_restarts=0, run_dir='a "b"\\é\x7f\t', trainer=every, parts=frozenset(["stages"]))
+    config = Config(
+        ranks=3, rank_restarts=0, run_dir='a "b"\\é\x7f\t', trainer=every, parts=frozenset(["stages"])
+    )
     assert read(written(config, "j")) == config
 
 

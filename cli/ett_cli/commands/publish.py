@@ -78,9 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_trainer_hooks.pipeline.publishing.places import place_at
 
     directory = arguments.watch or arguments.checkpoints
+    if not 0 <= arguments.every < float("inf"):
+        return _complain(f"every={arguments.every!r} is not 0 or more seconds", 2)
     try:
-        if not 0 <= arguments.every < float("inf"):
-            raise ValueError(f"every={arguments.every!r} is not 0 or more seconds")
         os.scandir(directory).close()
         order = None
         if arguments.to:

@@ -97,18 +97,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot train."""
+        self._check_values()
         for name in ("steps", "keep", "batch_size", "rows", "embedding_dim", "agree_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
         for name, choices in (("pipeline", PIPELINES), ("checkpoint_mode", MODES)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, must be one of {', '.join(choices)}")
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(each.default, float) and not math.isfinite(value):
-                raise ValueError(f"{each.name} is {value}, must be finite")
-            if "\0" in str(value):
-                raise ValueError(f"{each.name} holds a NUL")
         for name in ("checkpoint_every_s", "checkpoint_at_least_every_s", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
@@ -118,6 +113,15 @@ class Settings:
         if (keepers := parse_parts(self.parts) & KEEPERS) and not self.cache:
             names = " and ".join(sorted(keepers))
             raise ValueError(f"{names}: what later starts can use again must lie somewhere: name a --cache")
+
+    def _check_values(self) -> None:
+        """What no number and no word of a command line can be."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(each.default, float) and not math.isfinite(value):
+                raise ValueError(f"{each.name} is {value}, must be finite")
+            if "\0" in str(value):
+                raise ValueError(f"{each.name} holds a NUL")
 
     def uses(self, part: str) -> bool:
         """Whether a part of the optimised pipeline is on; ValueError where it is none."""

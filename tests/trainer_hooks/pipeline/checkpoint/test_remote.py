@@ -269,11 +269,11 @@ def test_a_removal_of_which_the_answer_was_lost_is_done(stuttering, store):
     assert [manifest.step for manifest in remote.committed()] == [200]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_nobody_waits_for_an_upload_whose_listener_fails(remote, store):
+def test_nobody_waits_for_an_upload_whose_listener_fails(remote, store, monkeypatch):
     def fails(_):
         raise KeyError("a fault of the trainer's own")
 
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
     uploads = Uploads(store, remote, fails)
     uploads.offer(save(store, 100))
     assert uploads.wait(PATIENCE_S)

@@ -300,7 +300,7 @@ def test_a_disk_that_does_not_let_it_be_taken_is_asked_another_time(root, models
     handover = toy_model.handed_over(root)
     shutil.rmtree(handover.folder)
     assert publish(handover, models) == AGAIN
-    assert f"not published now: FileNotFoundError: [Errno 2] No such file or directory: '{handover.folder}" in (
+    assert f"not published now: FileNotFoundError: [Errno 2] No such file or directory: '{root}" in (
         capsys.readouterr().err
     )
 

@@ -20,7 +20,7 @@ def create_whole(path: Path, data: bytes, before: Callable[[int], object] = lamb
     """
     handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
     try:
-        with open(handle, "wb", closefd=False) as file:  # noqa: PTH123 - a descriptor; all of it, or an error
+        with open(handle, "wb", closefd=False) as file:
             file.write(data)
         os.fchmod(handle, MODE)
         os.fsync(handle)

@@ -124,8 +124,8 @@ def latest(folder: Path) -> tuple[int, Holder | None]:
 
 def deaths(folder: Path, but: int) -> int:
     """Takes of a folder whose holders have not let go, `but` one."""
-    left = (path for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)) and int(match[1]) != but)
-    return sum(path.stat().st_mtime != LET_GO[1] for path in left)
+    found = [(match, path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))]
+    return sum(int(match[1]) != but and path.stat().st_mtime != LET_GO[1] for match, path in found)
 
 
 def forget_deaths(folder: Path) -> None:
