@@ -33,7 +33,7 @@ from ett_core.fleet.endings import cause_words, state_of
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure as Failed
 from ett_core.fleet.rows import rows_of
-from ett_core.interference import as_object
+from ett_core.save_costs import as_object
 from ett_core.sequences import Sequences
 
 _DETAILED = frozenset({Cache, Checkpoint, CheckpointDurable, CheckpointFailed, Compile, Evidence, Failure})

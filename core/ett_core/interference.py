@@ -1,213 +1,29 @@
 """What asynchronous saves cost the steps beside them: step time above the usual while one is in flight.
 
 A streaming fold beside the accounting, held by one thread at a time (the caller locks). Events come
-in any order, each once. The steps of an attempt are those that its lowest reporting rank reports.
-A save is in flight from the end of its blocking part (its `checkpoint` event, mode `async`) to the
-first report that it is durable or has failed. The usual step is the median of the reports around
-it that no save touches; the excess is what the steps of a save took beyond as many usual ones:
-
-    reports       |--10 steps, 5 s--|-----10 steps, 8 s-----|--10 steps, 5 s--|
-    save                            |<-----in flight------->|
-    usual step 0.5 s                 excess 8 - 10 x 0.5 = 3 s, a share of 0.6
-
-It is no component: the time is in `training` already. Data waits are not counted.
+in any order, each once. The steps of an attempt are those that its lowest reporting rank reports
+(`ett_core.save_reports`). A save is in flight from its `checkpoint` event, mode `async`, on; what it
+cost is measured by `ett_core.save_costs`.
 """
 
 from __future__ import annotations
 
 import math
-from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
-from statistics import median
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
-import msgspec
-from msgspec.structs import asdict, replace
-
-from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
+from ett_core.save_costs import Flight, SaveInterference, SaveKey, measured
+from ett_core.save_reports import Report, Reports
 from ett_core.shelf import Shelf
 
 REPORTS_KEPT = 128
 """Reports kept of one job; older saves keep their figures, computed before their reports went."""
-REPORTS_AT_HAND = 20
-"""Of these the latest; the others lie packed."""
 SAVES_KEPT = 100
-NEAR_REPORTS = 20
-"""Reports before a save, and as many after it, that say what is usual."""
-USUAL_REPORTS = 3
-USUAL_STEPS = 10
-"""Fewer reports, or fewer steps in them, say nothing about what is usual."""
-BRUSH = 0.01
-"""A report of which less than this share lies in the flight of a save is untouched by it."""
-SPREAD_OF_NORMAL = 1.4826
-MEDIAN_ERROR = 1.2533
-"""Standard error of a median, in those of a mean."""
 LARGEST_AMOUNT_S = 1e9
 
-SaveKey: TypeAlias = tuple[int, int]
-"""Attempt and step."""
 AsyncEvent: TypeAlias = Progress | Checkpoint | CheckpointDurable | CheckpointFailed
-
-NO_END = "nobody told whether it became durable"
-NO_STEPS = "no step was reported while it was in flight"
-NO_USUAL = "too few steps were reported without a save in flight"
-
-
-class Report(NamedTuple):
-    """Steps between two moments (Unix seconds); they took `step_s` without their data waits."""
-
-    end: float
-    begin: float
-    steps: int
-    step_s: float
-
-
-class Flight(NamedTuple):
-    """An asynchronous save; `end` is None where nobody told it."""
-
-    begin: float
-    end: float | None
-    outcome: str
-
-
-class Part(NamedTuple):
-    """A report of which `share` lies in the flight of a save, and how much of its excess is the save's."""
-
-    report: Report
-    share: float
-    part: float
-
-
-class SaveInterference(msgspec.Struct, frozen=True, gc=False):
-    """What one asynchronous save cost the steps beside it.
-
-    `began` is the end of its blocking part, `ended` the moment when it was durable or had failed
-    (Unix seconds); `outcome` is `durable`, `failed` or `unknown`. `excess_s`: seconds that the
-    steps in flight took beyond usual ones; `share`: the same as a share of usual ones; `noise_s`:
-    about as much may be chance (two standard deviations). All None where `unknown` says why.
-    """
-
-    attempt: int
-    step: int
-    began: float
-    ended: float | None
-    outcome: str
-    steps: float = 0.0
-    usual_step_s: float | None = None
-    excess_s: float | None = None
-    share: float | None = None
-    noise_s: float | None = None
-    unknown: str = ""
-
-
-class Interference(msgspec.Struct, frozen=True, gc=False):
-    """All asynchronous saves of a job: of `saves`, `known` are in the sums (None without any)."""
-
-    saves: int
-    known: int
-    excess_s: float | None
-    share: float | None
-    noise_s: float | None
-
-
-class Reports:
-    """The reports of one attempt in order of time, in columns.
-
-    >>> reports = Reports([Report(9.0, 4.0, 10, 5.0)])
-    >>> reports.add(4.0, 1.0, 6, 3.0)
-    >>> [report.end for report in reports]
-    [4.0, 9.0]
-    """
-
-    __slots__ = ("_archive", "_begins", "_count", "_ends", "_packed", "_step_s", "_steps")
-
-    def __init__(self, reports: Iterable[Report] = (), archive: Archive = IN_MEMORY) -> None:
-        """Start with some; `archive` keeps the older ones."""
-        self._archive = archive
-        self._packed: Parcel | None = None
-        """The columns of the older ones."""
-        self._count = 0
-        """How many those are."""
-        self._ends = array("d")
-        self._begins = array("d")
-        self._steps = array("q")
-        self._step_s = array("d")
-        for report in reports:
-            self.add(*report)
-
-    def add(self, end: float, begin: float, steps: int, step_s: float) -> None:
-        """Put a report in its place, by its fields."""
-        ends = self._ends
-        if ends and end > ends[-1]:
-            self._steps.append(steps)
-            ends.append(end)
-            self._begins.append(begin)
-            self._step_s.append(step_s)
-            if len(ends) > 2 * REPORTS_AT_HAND:
-                self._put_away()
-            return
-        if not ends or end <= ends[0]:
-            self._bring_back()
-        ends = self._ends
-        place, report = len(ends), Report(end, begin, steps, step_s)
-        while place and ends[place - 1] >= report.end and self._report(place - 1) > report:
-            place -= 1
-        self._steps.insert(place, steps)
-        ends.insert(place, end)
-        self._begins.insert(place, begin)
-        self._step_s.insert(place, step_s)
-
-    def _report(self, place: int) -> tuple[float, float, int, float]:
-        return self._ends[place], self._begins[place], self._steps[place], self._step_s[place]
-
-    def __len__(self) -> int:
-        """How many they are."""
-        return self._count + len(self._ends)
-
-    def __iter__(self) -> Iterator[Report]:
-        """In order of time."""
-        ends, begins, steps, step_s = self._older()
-        return map(
-            Report, ends + self._ends, begins + self._begins, steps + self._steps, step_s + self._step_s
-        )
-
-    def drop_before(self, end: float) -> int:
-        """Let go of those that end before a moment; returns how many they were."""
-        self._bring_back()
-        place = bisect_left(self._ends, end)
-        for column in (self._ends, self._begins, self._steps, self._step_s):
-            del column[:place]
-        return place
-
-    def _put_away(self) -> None:
-        """Pack all but the latest."""
-        self._bring_back()
-        self._count = len(self._ends) - REPORTS_AT_HAND
-        columns = (self._ends, self._begins, self._steps, self._step_s)
-        packed = b"".join(column[: self._count].tobytes() for column in columns)
-        for column in columns:
-            del column[: self._count]
-        self._packed = parcel_of(self._archive, packed)
-
-    def _bring_back(self) -> None:
-        if self._packed is not None:
-            ends, begins, steps, step_s = self._older()
-            self._ends, self._begins = ends + self._ends, begins + self._begins
-            self._steps, self._step_s = steps + self._steps, step_s + self._step_s
-            self._packed, self._count = None, 0
-
-    def _older(self) -> tuple[array[float], array[float], array[int], array[float]]:
-        ends, begins, steps, step_s = array("d"), array("d"), array("q"), array("d")
-        if self._packed is not None:
-            packed = memoryview(self._packed.read())
-            length = self._count * ends.itemsize
-            columns: tuple[array[Any], ...] = (ends, begins, steps, step_s)
-            for place, column in enumerate(columns):
-                column.frombytes(packed[place * length : (place + 1) * length])
-        return ends, begins, steps, step_s
 
 
 class AsyncSavesState(NamedTuple):
@@ -357,106 +173,3 @@ class AsyncSaves:
         self._forgotten = horizon
         if len(settled) > len(self._settled):
             self._settle([settled[key] for key in sorted(settled)[-SAVES_KEPT:]])
-
-
-def measured(reports: Sequence[Report], flights: Mapping[SaveKey, Flight]) -> dict[SaveKey, SaveInterference]:
-    """What the saves of one attempt cost, by its reports in order of time.
-
-    A save whose end nobody told is taken to be in flight until the next one begins; it has no
-    figures and its steps are not usual ones.
-    """
-    order = sorted(flights, key=lambda key: (flights[key].begin, key))
-    spans = _spans([flights[key] for key in order])
-    parts: list[list[Part]] = [[] for _ in spans]
-    usual = []
-    for report, touched in zip(reports, _touched(reports, spans), strict=True):
-        for place, share in touched.items():
-            parts[place].append(Part(report, share, share / sum(touched.values())))
-        if not touched:
-            usual.append(report)
-    return {
-        key: _measure(key, flights[key], parts[place], _near(usual, spans[place]))
-        for place, key in enumerate(order)
-    }
-
-
-def as_object(saves: Sequence[SaveInterference]) -> dict[str, Any]:
-    """The saves and their sums as one JSON object; empty without any save."""
-    if not saves:
-        return {}
-    return {**asdict(total(saves)), "save_list": [asdict(save) for save in saves]}
-
-
-def total(saves: Iterable[SaveInterference]) -> Interference:
-    """The sums over saves; those without figures are only counted."""
-    saves = list(saves)
-    known = [save for save in saves if save.excess_s is not None]
-    if not known:
-        return Interference(len(saves), 0, None, None, None)
-    excess_s = sum(save.excess_s or 0.0 for save in known)
-    usual_s = sum(save.steps * (save.usual_step_s or 0.0) for save in known)
-    noise_s = sum((save.noise_s or 0.0) ** 2 for save in known) ** 0.5
-    return Interference(len(saves), len(known), excess_s, excess_s / usual_s if usual_s else None, noise_s)
-
-
-def _spans(flights: Sequence[Flight]) -> list[tuple[float, float]]:
-    """When saves were in flight, for saves in the order of their beginnings."""
-    following = [*(flight.begin for flight in flights), float("inf")][1:]
-    return [
-        (flight.begin, max(flight.begin, after if flight.end is None else flight.end))
-        for flight, after in zip(flights, following, strict=True)
-    ]
-
-
-def _touched(reports: Sequence[Report], spans: Sequence[tuple[float, float]]) -> Iterator[dict[int, float]]:
-    """Of each report, the spans that it lies in, and how much of its time in each.
-
-    >>> list(_touched([Report(end=10.0, begin=0.0, steps=5, step_s=10.0)], [(0.0, 2.5), (5.0, 99.0)]))
-    [{0: 0.25, 1: 0.5}]
-    """
-    reach = list(accumulate((end for _, end in spans), max))
-    for report in reports:
-        places = range(bisect_right(reach, report.begin), bisect_left(spans, (report.end,)))
-        if not places:
-            yield {}
-            continue
-        length_s = max(report.end - report.begin, 1e-9)
-        shares = ((place, _overlap_s(report, spans[place]) / length_s) for place in places)
-        yield {place: share for place, share in shares if share > BRUSH}
-
-
-def _overlap_s(report: Report, span: tuple[float, float]) -> float:
-    return min(span[1], report.end) - max(span[0], report.begin)
-
-
-def _near(usual: Sequence[Report], span: tuple[float, float]) -> Sequence[Report]:
-    """The reports nearest to a span, before and after it."""
-    place = bisect_left(usual, (span[0],))
-    return usual[max(place - NEAR_REPORTS, 0) : place + NEAR_REPORTS]
-
-
-def _measure(
-    key: SaveKey, flight: Flight, parts: Sequence[Part], usual: Sequence[Report]
-) -> SaveInterference:
-    steps = sum(part.report.steps * part.share for part in parts)
-    save = SaveInterference(*key, flight.begin, flight.end, flight.outcome, steps)
-    usual_steps = sum(report.steps for report in usual)
-    if flight.end is None:
-        return replace(save, unknown=NO_END)
-    if not steps:
-        return replace(save, unknown=NO_STEPS)
-    if len(usual) < USUAL_REPORTS or usual_steps < USUAL_STEPS:
-        return replace(save, unknown=NO_USUAL)
-    means = [report.step_s / report.steps for report in usual]
-    usual_s = median(means)
-    spread_s = SPREAD_OF_NORMAL * median(abs(mean - usual_s) for mean in means)
-    excess_s = sum((part.report.step_s - part.report.steps * usual_s) * part.part for part in parts)
-    seen = sum(part.report.steps * part.part for part in parts)
-    by_chance = (seen * usual_steps / len(usual) + (MEDIAN_ERROR * seen) ** 2 / len(usual)) ** 0.5
-    return replace(
-        save,
-        usual_step_s=usual_s,
-        excess_s=excess_s,
-        share=excess_s / (steps * usual_s) if usual_s else None,
-        noise_s=2.0 * spread_s * by_chance,
-    )

@@ -18,7 +18,7 @@ from ett_core.failures import Diagnosis
 from ett_core.fleet.caches import hit_ratio
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure
-from ett_core.interference import as_object
+from ett_core.save_costs import as_object
 from ett_core.urgency import in_trouble
 from ett_exporter.answer_types import (
     Attempts,

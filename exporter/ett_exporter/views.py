@@ -20,8 +20,8 @@ from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis
 from ett_core.fleet.endings import cause_words
 from ett_core.growing import Distribution, highest
-from ett_core.interference import SaveInterference
 from ett_core.paces import Pace
+from ett_core.save_costs import SaveInterference
 from ett_core.throughput import Throughput
 
 WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})

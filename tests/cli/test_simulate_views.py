@@ -16,7 +16,8 @@ from ett_core.details import JobDetails
 from ett_core.events import AnyEvent, Checkpoint, CheckpointDurable, CheckpointFailed, Progress
 from ett_core.evidence_log import EvidenceLine
 from ett_core.failures.attempt import diagnose
-from ett_core.interference import AsyncSaves, total
+from ett_core.interference import AsyncSaves
+from ett_core.save_costs import total
 from ett_core.stragglers import RankPaces
 
 END_MS = 1_764_000_000_000

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ett_core import interference
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress, StepSeconds
-from ett_core.interference import NO_END, NO_STEPS, NO_USUAL, AsyncSaves, total
+from ett_core.interference import AsyncSaves
+from ett_core.save_costs import NO_END, NO_STEPS, NO_USUAL, total
 
 T0 = 1_764_000_000.0
 
