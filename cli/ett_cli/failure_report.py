@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
-from ett_cli.report import duration
+from ett_cli.amounts import duration
 from ett_core.failures.words import chance_words
 
 Json: TypeAlias = Mapping[str, Any]

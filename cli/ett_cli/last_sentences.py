@@ -21,9 +21,10 @@ def last_sentences(directory: Path, job_id: str, now: float) -> list[str]:
 
     By the journals of this node.
     """
+    from ett_cli.failure_words import end_of
     from ett_cli.journals import collector_paused, read_journals
     from ett_cli.recorded import Recorded
-    from ett_cli.report import end_of, largest_loss
+    from ett_cli.report import largest_loss
     from ett_trainer_hooks.identity import sanitised_job_id
 
     if sum(path.stat().st_size for path in directory.glob("*.jsonl")) > READ_AT_END_BYTES:

@@ -7,35 +7,20 @@ so the parts add up to the total as shown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from ett_cli.advice import advice_on
+from ett_cli.amounts import duration, fine, many, rounded
+from ett_cli.failure_words import Job, failure_lines, unrecovered_word
 from ett_core.components import GROUPS, TRAINING, group_of, meaning_of
-from ett_core.evidence_log import STALL_SOURCES
-from ett_core.failures.words import REPEATED_WORDS, RETRY_WORDS
 
-Job: TypeAlias = Mapping[str, Any]
-
-_MINUTE_S = 60.0
 _WIDTH = 18
-_WORDS_SHOWN = 300
-_NO_OUTPUT = ("failure", *STALL_SOURCES)
 _SLOW_BECAUSE = {
     "step": "its steps are long",
     "data_wait": "it waits for data",
     "stopped": "its process was stopped",
 }
-_DECIDED = ("preempted", "cancelled", "timed_out")
-_UNRECOVERED_WORDS = {
-    "never": "never recovered",
-    "not yet": "not recovered yet",
-    "unknown": "recovered at an unknown time",
-}
-_RANK_MARK = re.compile(r"^\[rank\d+\]:")
-_EXCEPTION_LINE = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: \S.*)?")
-_WORD = re.compile(r"[^\W\d_]{2}")
 
 
 def report(job: Job) -> str:
@@ -45,7 +30,7 @@ def report(job: Job) -> str:
         _ett(job),
         "\n".join(partition_lines(job.get("components", {}))),
         "\n".join(_figures(job)),
-        "\n".join(_failures(job)),
+        "\n".join(failure_lines(job)),
         "\n".join(_stalls(job)),
         "\n".join(_stragglers(job)),
         "\n".join(_caches(job)),
@@ -64,7 +49,7 @@ def headline(job: Job) -> str:
     """
     state = str(job["state"]).replace("_", " ")
     parts = [f"Job {job['job_id']}: {state}", f"{duration(job['wall_s'])} of wall time"]
-    parts += [_many(job[name], name[:-1]) for name in ("attempts", "failures") if name in job]
+    parts += [many(job[name], name[:-1]) for name in ("attempts", "failures") if name in job]
     if job.get("infra_failures"):
         parts[-1] += f" ({job['infra_failures']:,} of the infrastructure or the platform)"
     return ", ".join(parts)
@@ -108,61 +93,6 @@ def largest_loss(components: Mapping[str, float]) -> str:
     return f"Largest loss: {name} ({meaning_of(name)}) took {cost}: {advice_on(name)}."
 
 
-def end_of(job: Job) -> str:
-    """One sentence: what a job that failed ended with, and whether to try again; empty for any other.
-
-    >>> known = {"failure_class": "host_oom", "domain": "workload", "confidence": "likely"}
-    >>> failure = {"cause": "rank 3 was killed by SIGKILL", "signal": 9}
-    >>> failure["diagnosis"] = {**known, "retry": "unknown"}
-    >>> end_of({"state": "failed", "failure_list": [failure]})
-    'Failed: rank 3 was killed by SIGKILL. Cause: host_oom (likely), of the workload.'
-    >>> end_of({"state": "succeeded", "failure_list": [failure]})
-    ''
-    """
-    failures = job.get("failure_list")
-    if job["state"] != "failed" or not failures:
-        return ""
-    last = failures[-1]
-    how = ": ".join(part.rstrip(".") for part in (last["cause"], last_words(last)) if part)
-    diagnosis = last.get("diagnosis")
-    if not diagnosis or diagnosis["failure_class"] == "unknown":
-        return f"Failed: {how}."
-    return f"Failed: {how}. Cause: {why(diagnosis)}."
-
-
-def rounded(amounts: Sequence[float], total: float) -> list[float]:
-    """The amounts scaled to `total` and rounded to tenths, so that they add up to it as shown.
-
-    The tenths that rounding down leaves over go to the largest remainders.
-
-    >>> rounded([1.0, 1.0, 1.0], 100.0)
-    [33.4, 33.3, 33.3]
-    """
-    whole = sum(amounts)
-    exact = [10 * total * amount / whole for amount in amounts]
-    tenths = [int(value) for value in exact]
-    by_remainder = sorted(range(len(exact)), key=lambda index: tenths[index] - exact[index])
-    for index in by_remainder[: round(10 * total) - sum(tenths)]:
-        tenths[index] += 1
-    return [value / 10 for value in tenths]
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words.
-
-    >>> duration(9.04), duration(100), duration(7384)
-    ('9.0 s', '1 m 40.0 s', '2 h 3 m 4 s')
-    """
-    tenths = round(seconds, 1)
-    if tenths < _MINUTE_S:
-        return f"{tenths:.1f} s"
-    minutes, left_s = divmod(tenths, _MINUTE_S)
-    if minutes < _MINUTE_S:
-        return f"{minutes:.0f} m {left_s:.1f} s"
-    hours, left_m = divmod(minutes, 60)
-    return f"{hours:.0f} h {left_m:.0f} m {left_s:.0f} s"
-
-
 def _ett(job: Job) -> str:
     percent = job.get("ett_percent")
     if percent is None:
@@ -174,7 +104,7 @@ def _figures(job: Job) -> Iterator[str]:
     if job.get("tts_s") is not None:
         yield _figure("Time to start", duration(job["tts_s"]))
     if job.get("ttr_s"):
-        unrecovered = _unrecovered(job)
+        unrecovered = unrecovered_word(job)
         times = (unrecovered if seconds is None else duration(seconds) for seconds in job["ttr_s"])
         yield _figure("Time to recover", ", ".join(times))
     yield _figure("Training lost", _lost(job))
@@ -184,13 +114,6 @@ def _figures(job: Job) -> Iterator[str]:
         yield _figure("Checkpoints", _checkpoints(job))
     if job.get("async_saves"):
         yield _figure("Saves beside steps", beside_steps(job["async_saves"]))
-
-
-def _unrecovered(job: Job) -> str:
-    """When a job recovered from a failure after which no rank told of training; one that succeeded has."""
-    if job.get("state") == "succeeded":
-        return "unknown"
-    return "never" if job.get("finished") else "not yet"
 
 
 def _lost(job: Job) -> str:
@@ -218,7 +141,7 @@ def _step_length(seconds: float) -> str:
 def _checkpoints(job: Job) -> str:
     count, blocking_s = job["checkpoint_count"], job["checkpoint_blocking_s"]
     mean = f"{1000 * blocking_s / count:.0f} ms each"
-    text = f"{_many(count, 'save')}, training blocked for {duration(blocking_s)} in all ({mean})"
+    text = f"{many(count, 'save')}, training blocked for {duration(blocking_s)} in all ({mean})"
     if (durable := job.get("last_durable_step")) is not None:
         text += f", the last durable one at step {durable}"
     if failed := job.get("checkpoint_failed_count"):
@@ -241,21 +164,12 @@ def beside_steps(saves: Mapping[str, Any]) -> str:
     if excess_s is None:
         why = "too few steps were reported with, or without, a save in flight"
         return f"of {count:,} in flight nothing is known: {why}"
-    noise = f"(give or take {_fine(saves['noise_s'])})"
+    noise = f"(give or take {fine(saves['noise_s'])})"
     cost = "no longer than usual"
     if excess_s > saves["noise_s"]:
-        cost = f"{100 * (saves['share'] or 0.0):.1f} % longer, by {_fine(excess_s)}"
+        cost = f"{100 * (saves['share'] or 0.0):.1f} % longer, by {fine(excess_s)}"
     text = f"{known:,} in flight made steps {cost} {noise}"
     return text if known == count else f"{text}; of {count - known:,} nothing is known"
-
-
-def _fine(seconds: float) -> str:
-    """A length of time in words, below a second in milliseconds.
-
-    >>> _fine(0.0172), _fine(0.9999), _fine(12.0)
-    ('17 ms', '1000 ms', '12.0 s')
-    """
-    return f"{1000 * seconds:.0f} ms" if seconds < 1.0 else duration(seconds)
 
 
 def _stalls(job: Job) -> Iterator[str]:
@@ -291,98 +205,6 @@ def straggler_line(each: Mapping[str, Any], start: float) -> str:
     return f"{who}, attempt {each['attempt']}: {factor} {lasting}; {cause}"
 
 
-def _failures(job: Job) -> Iterator[str]:
-    failures: Sequence[Mapping[str, Any]] = job.get("failure_list") or ()
-    if failures:
-        yield "Failures"
-    for number, failure in enumerate(failures, 1):
-        yield f"  {number}. attempt {failure['attempt']}: {failure['cause']}"
-        said = last_words(failure)
-        if said:
-            yield f"     last words: {said}"
-        if diagnosis := failure.get("diagnosis"):
-            yield f"     {why(diagnosis)}"
-        if again := recurrence_line(failure, job.get("start", 0.0)):
-            yield f"     {again}"
-        yield f"     {_consequence(failure, _unrecovered(job))}"
-
-
-def why(diagnosis: Mapping[str, Any]) -> str:
-    """The class of a failure and whether to try again, in words.
-
-    >>> known = {"domain": "workload", "confidence": "certain", "retry": "with_change"}
-    >>> why({"failure_class": "gpu_oom", **known})
-    'gpu_oom (certain), of the workload; it will fail again until something is changed'
-    >>> why({"failure_class": "unknown", "domain": "unknown", "confidence": "unknown", "retry": "unknown"})
-    'cause unknown'
-    """
-    name, domain, retry = (diagnosis[field] for field in ("failure_class", "domain", "retry"))
-    if name == "unknown":
-        return "cause unknown"
-    whose = "" if domain == "unknown" else f", of the {domain}"
-    again = "" if retry == "unknown" else f"; it {RETRY_WORDS[retry]}"
-    return f"{name} ({diagnosis['confidence']}){whose}{again}"
-
-
-def recurrence_line(failure: Mapping[str, Any], start: float) -> str:
-    """That a failure had come before, and what that says about trying again; empty where it is new.
-
-    >>> row = {"count": 3, "since": 400.0, "crash_loop": True, "same_node": False}
-    >>> recurrence_line({"recurrence": row, "retry": "stop"}, 100.0)
-    'a crash loop: 3 times in a row since 5 m 0.0 s, nothing kept in between; stop trying until it is changed'
-    >>> recurrence_line({"recurrence": {**row, "count": 1}, "retry": "with_change"}, 100.0)
-    ''
-    """
-    again = failure.get("recurrence") or {"count": 1}
-    if again["count"] == 1:
-        return ""
-    times = f"{again['count']} times in a row since {duration(max(again['since'] - start, 0.0))}"
-    where = " on the same node" if again["same_node"] else ""
-    told = REPEATED_WORDS.get(failure.get("retry", ""))
-    advice = f"; {told}" if told else ""
-    if again["crash_loop"]:
-        return f"a crash loop: {times}{where}, nothing kept in between{advice}"
-    return f"{times}{where}{advice}"
-
-
-def last_words(failure: Mapping[str, Any]) -> str:
-    r"""The line of its evidence that tells most where the cause is an exit status; empty elsewhere.
-
-    That is the root that the diagnosis found, else the last one that names an exception, else the
-    last that holds any word and is not the cause itself.
-
-    >>> text = "Traceback (most recent call last):\nValueError: bad shape\n~~~~"
-    >>> last_words({"cause": "the command exited with status 1", "evidence": [{"text": text}]})
-    'ValueError: bad shape'
-    """
-    by_signal = failure.get("signal") or (failure.get("exit_code") or 0) < 0
-    if failure.get("exception") or by_signal or failure.get("status") in _DECIDED:
-        return ""
-    texts = (line["text"] for line in failure.get("evidence", ()) if line.get("source") not in _NO_OUTPUT)
-    lines = [line for text in texts for line in map(_unmarked, text.splitlines())]
-    found = (failure.get("diagnosis") or {}).get("evidence", ())
-    roots = [_unmarked(line["text"]) for line in found if line["role"] == "root"]
-    for said in roots:
-        if said in lines and said not in failure["cause"]:
-            return said[:_WORDS_SHOWN]
-    named = [line for line in lines if _EXCEPTION_LINE.fullmatch(line)]
-    worded = [line for line in lines if _WORD.search(line) and line not in failure["cause"]]
-    return (named or worded or [""])[-1][:_WORDS_SHOWN]
-
-
-def _unmarked(line: str) -> str:
-    return _RANK_MARK.sub("", line).strip()
-
-
-def _consequence(failure: Mapping[str, Any], unrecovered: str) -> str:
-    step, lost = failure.get("fallback_step"), f"{duration(failure['unsaved_s'])} of training lost"
-    if failure["ttr_s"] is None:
-        saved = "" if step is None else f"saved up to step {step}, "
-        return f"{saved}{lost}, {_UNRECOVERED_WORDS[unrecovered]}"
-    fallback = "resumed from an unknown step" if step is None else f"resumed from step {step}"
-    return f"{fallback}, {lost}, recovered in {duration(failure['ttr_s'])}"
-
-
 def _caches(job: Job) -> Iterator[str]:
     caches: Mapping[str, Mapping[str, int]] = job.get("caches") or {}
     if caches:
@@ -408,7 +230,3 @@ def _row(name: str, seconds: float, share: float) -> str:
 
 def _total(amounts: Mapping[str, float], names: Sequence[str]) -> float:
     return round(sum(amounts[name] for name in names), 1)
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

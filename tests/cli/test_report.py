@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ett_cli.advice import advice_on
-from ett_cli.report import headline, largest_loss, last_words, partition_lines, report, rounded
+from ett_cli.amounts import rounded
+from ett_cli.failure_words import last_words
+from ett_cli.report import headline, largest_loss, partition_lines, report
 from ett_core.components import COMPONENTS
 
 JOB = {
