@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ett_core.accounting.account import ett_percent
-from ett_core.accounting.attempt import SUCCEEDED
+from ett_core.accounting.attempt_state import SUCCEEDED
 from ett_core.components import UNSAVED_TRAINING
 from ett_core.failures.classes import DOMAINS, UNKNOWN
 from ett_core.fleet.recurrence import latest_row

@@ -10,7 +10,7 @@ from event_soup import EPOCH, soups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ett_core.accounting import JobFold, Settings, lane
+from ett_core.accounting import JobFold, Settings, lane_fold
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
 NOWS = st.sampled_from([EPOCH, EPOCH + 30, EPOCH + 1000, EPOCH + 30_000])
@@ -94,8 +94,8 @@ def test_order_repeats_and_batching_change_nothing(events, now, source):
 def test_streaming_equals_recomputation(events, now, source):
     """With hardly any memory of its own, and a history to ask, the fold still says the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lane, "TRIM_AT", 3)
-        patch.setattr(lane, "MARK_EVERY", 2)
+        patch.setattr(lane_fold, "TRIM_AT", 3)
+        patch.setattr(lane_fold, "MARK_EVERY", 2)
         brief = Settings(late_window_s=5.0)
         given = []
         fold = JobFold("soup", settings=brief, history=lambda: given)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plausible import plausible
 
-from ett_core.accounting import JobFold, Settings, blocks, columns, lane, loop
+from ett_core.accounting import JobFold, Settings, blocks, columns, lane_fold, loop
 from ett_core.accounting.snapshot import MAGIC, dump, load, wrapped
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
@@ -23,8 +23,8 @@ SHORT = Settings(late_window_s=5.0)
 @pytest.fixture(autouse=True)
 def marks_lie_close(monkeypatch):
     """Short histories have several marks and blocks: snapshots hold attempts and events after them."""
-    monkeypatch.setattr(lane, "MARK_EVERY", 3)
-    monkeypatch.setattr(lane, "TRIM_AT", 6)
+    monkeypatch.setattr(lane_fold, "MARK_EVERY", 3)
+    monkeypatch.setattr(lane_fold, "TRIM_AT", 6)
     for module in (columns, loop):
         monkeypatch.setattr(module, "BLOCK", 2)
     monkeypatch.setattr(blocks, "MERGED", 2)

@@ -10,6 +10,11 @@ from ett_core.accounting.rank import RankState
 from ett_core.accounting.ranks import RanksMark
 from ett_core.events import AnyEvent, AttemptEnd, Failure
 
+NEVER_NS = 1 << 62
+"""Later than any moment."""
+SUCCEEDED = "succeeded"
+BY_DECISION = ("cancelled", "timed_out")
+
 
 class Ender(NamedTuple):
     """What may have ended an attempt, and when."""

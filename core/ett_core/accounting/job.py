@@ -13,10 +13,11 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
-from ett_core.accounting.attempt import NEVER_NS
+from ett_core.accounting.attempt_state import NEVER_NS
 from ett_core.accounting.chain import Chain
 from ett_core.accounting.earlier import Earlier
-from ett_core.accounting.lane import Lane, LaneState
+from ett_core.accounting.lane import Lane
+from ett_core.accounting.lane_state import LaneState
 from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
 from ett_core.accounting.report import account_of, told_until_ns
 from ett_core.accounting.sealed import Sealed

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS
-from ett_core.accounting.attempt import BY_DECISION, SUCCEEDED, Attempt
+from ett_core.accounting.attempt import Attempt
+from ett_core.accounting.attempt_state import BY_DECISION, SUCCEEDED
 from ett_core.accounting.settings import Settings
 
 RUNNING, FAILED = "running", "failed"

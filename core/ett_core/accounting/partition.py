@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.account import Stretch
-from ett_core.accounting.attempt import SUCCEEDED
+from ett_core.accounting.attempt_state import SUCCEEDED
 from ett_core.accounting.layout import Span
 from ett_core.accounting.loop import Loop
 from ett_core.accounting.phases import MAIN, Phase, close_at, owners

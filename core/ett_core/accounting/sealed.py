@@ -13,7 +13,8 @@ from typing import NamedTuple, overload
 import msgspec
 
 from ett_core.accounting.attempt import Attempt
-from ett_core.accounting.lane import Lane, LaneState
+from ett_core.accounting.lane import Lane
+from ett_core.accounting.lane_state import LaneState
 from ett_core.accounting.layout import Span
 from ett_core.accounting.partition import Partition
 from ett_core.accounting.settings import Settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ett_core.accounting.attempt import BY_DECISION, SUCCEEDED
+from ett_core.accounting.attempt_state import BY_DECISION, SUCCEEDED
 from ett_core.accounting.head import Head
 from ett_core.accounting.layout import FAILED, Layout
 from ett_core.accounting.partition import Partition
