@@ -86,8 +86,8 @@ class Recorded:
         ]
 
     def _extras(self) -> dict[str, Any]:
-        checkpoints, caches = self._details.checkpoints, self._details.caches
-        durable, steps = checkpoints.last_durable, self._details.step_times
+        checkpoints, caches = self._details.checkpoints, self._details.processes.caches
+        durable, steps = checkpoints.last_durable, self._details.steps.read()
         return {
             "checkpoint_count": checkpoints.count,
             "checkpoint_blocking_s": checkpoints.blocking_s,

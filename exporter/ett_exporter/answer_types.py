@@ -15,10 +15,10 @@ from ett_core.accounting import AttemptAccount, FailureAccount
 from ett_core.checkpoint_log import CheckpointDetail
 from ett_core.compile_log import CompileLine
 from ett_core.decision_log import DecisionLine
-from ett_core.details import StepTimes
 from ett_core.failures import Diagnosis
 from ett_core.fleet.losses import Losses
 from ett_core.fleet.recurrence import Recurrence
+from ett_core.step_lengths import StepTimes
 from ett_core.throughput import Throughput
 
 

@@ -13,11 +13,11 @@ from ett_core import compile_log
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import seconds
 from ett_core.components import RECOMPILE, area_seconds
-from ett_core.details import CacheTotals
 from ett_core.failures import Diagnosis
 from ett_core.fleet.caches import hit_ratio
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure
+from ett_core.process_totals import CacheTotals
 from ett_core.save_costs import as_object
 from ett_core.urgency import in_trouble
 from ett_exporter.answer_types import (

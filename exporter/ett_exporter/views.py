@@ -15,13 +15,16 @@ from ett_core.checkpoint_log import NONE, CheckpointDetail, Durable
 from ett_core.compile_log import Compilations
 from ett_core.components import RECOVER_QUEUE
 from ett_core.decision_log import DecisionLine
-from ett_core.details import CacheTotals, JobDetails, Start, StepTimes
+from ett_core.details import JobDetails
 from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis
 from ett_core.fleet.endings import cause_words
 from ett_core.growing import Distribution, highest
 from ett_core.paces import Pace
+from ett_core.process_totals import CacheTotals
 from ett_core.save_costs import SaveInterference
+from ett_core.starts import Start
+from ett_core.step_lengths import StepTimes
 from ett_core.throughput import Throughput
 
 WINDOWS_S: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "24h": 86_400.0, "7d": 604_800.0})
@@ -148,29 +151,30 @@ def details_view(details: JobDetails, account: JobAccount | None = None) -> Deta
     settled = -math.inf
     if account is not None:
         settled = math.inf if account.finished else account.last_event_at - SETTLED_AFTER_S
+    starts, checkpoints, processes = details.starts, details.checkpoints, details.processes
     return DetailsView(
-        labels=details.labels,
-        versions=details.versions,
-        config_hash=details.config_hash,
-        world_size=details.world_size,
-        accelerators=details.accelerators,
-        accelerator_type=details.accelerator_type,
+        labels=starts.labels,
+        versions=starts.versions,
+        config_hash=starts.config_hash,
+        world_size=starts.world_size,
+        accelerators=starts.accelerators,
+        accelerator_type=starts.accelerator_type,
         samples=details.samples,
-        checkpoint_count=details.checkpoints.count,
-        checkpoint_blocking_s=details.checkpoints.blocking_s,
-        checkpoint_durable_count=details.checkpoints.durable_count,
-        checkpoint_failed_count=details.checkpoints.failed_count,
-        last_durable=details.checkpoints.last_durable,
-        caches=details.caches,
+        checkpoint_count=checkpoints.count,
+        checkpoint_blocking_s=checkpoints.blocking_s,
+        checkpoint_durable_count=checkpoints.durable_count,
+        checkpoint_failed_count=checkpoints.failed_count,
+        last_durable=checkpoints.last_durable,
+        caches=processes.caches,
         compile_s=dict(details.compile_s),
-        counters=details.counters,
-        step_times=details.step_times,
-        starts=details.starts,
+        counters=processes.counters,
+        step_times=details.steps.read(),
+        starts=starts.by_attempt,
         remote_requests=details.remote_requests,
-        checkpoint_interval_s=details.checkpoints.usual().interval_s,
-        checkpoint_blocking=details.checkpoints.blocking(settled),
-        checkpoint_upload_s=details.checkpoints.usual().upload_s,
-        run_caches=details.run_caches,
+        checkpoint_interval_s=checkpoints.usual().interval_s,
+        checkpoint_blocking=checkpoints.blocking(settled),
+        checkpoint_upload_s=checkpoints.usual().upload_s,
+        run_caches=processes.run_caches,
     )
 
 

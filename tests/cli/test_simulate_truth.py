@@ -111,7 +111,7 @@ def check_details(truth: JobTruth, events: Sequence[AnyEvent]) -> None:
     assert truth.samples == unique_samples(events)
     assert {
         name: {"hits": t.hits, "misses": t.misses, "bypasses": t.bypasses}
-        for name, t in details.caches.items()
+        for name, t in details.processes.caches.items()
     } == {name: dict(totals) for name, totals in truth.caches.items()}
     if len(events) == truth.events:  # details take each event once
         if not truth.uncounted:  # details tell saves apart by attempt and step
@@ -119,8 +119,8 @@ def check_details(truth: JobTruth, events: Sequence[AnyEvent]) -> None:
             assert meant == (saves.count, saves.durable_count, saves.failed_count)
             assert truth.saves.blocking_s == pytest.approx(saves.blocking_s)
         assert dict(truth.compile_s) == pytest.approx(details.compile_s)
-        assert truth.accelerators == details.accelerators
-        assert dict(truth.labels) == details.labels
+        assert truth.accelerators == details.starts.accelerators
+        assert dict(truth.labels) == details.starts.labels
 
 
 def unique_samples(events: Sequence[Event]) -> float:

@@ -95,11 +95,11 @@ def test_the_details_of_a_job_tell_how_long_its_steps_took():
     """Over all ranks; reports without a histogram say nothing; none exceeds the longest step."""
     details = JobDetails()
     details.add([report(count=5, sum=50.0, max=10.0)])
-    assert details.step_times is None
+    assert details.steps.read() is None
     for rank, longest in ((0, 0.2), (1, 7.0)):
         buckets = {bucket_of(0.1): 98, bucket_of(longest): 1}
         details.add([report(rank, seq=1, count=99, sum=10.0, max=longest, buckets=buckets)])
-    times = details.step_times
+    times = details.steps.read()
     assert (times.timed, times.max_s) == (198, 7.0)
     assert times.p50_s == pytest.approx(0.1, rel=step_times.RELATIVE_ERROR)
     assert times.p99_s == pytest.approx(0.2, rel=step_times.RELATIVE_ERROR)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ett_core.details import CacheTotals
 from ett_core.fleet.cache_compare import likely_reasons, side_by_side
 from ett_core.fleet.caches import COLD, WARM
+from ett_core.process_totals import CacheTotals
 from ett_dashboard.caches.rows import CacheRunRow, Comparison
 from ett_dashboard.checkpoints.rows import IntervalRow
 from ett_dashboard.what_if.rows import LeverRow, Sum, WhatIf

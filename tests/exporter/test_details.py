@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ett_core import checkpoint_log, details, evidence_log
+from ett_core import checkpoint_log, details, evidence_log, process_totals
 from ett_core import events as ev
 from ett_core.causes import Facts, words
 from ett_core.details import JobDetails
+from ett_core.named_sums import LARGEST_VALUE, NAMES_KEPT
+from ett_core.process_totals import CacheTotals
+from ett_core.starts import STARTS_KEPT, Start
 from ett_exporter.views import details_view
 
 
@@ -28,9 +31,9 @@ def everything(fold):
     attempts = range(3)
     return (
         details_view(fold),
-        fold.starts,
+        fold.starts.by_attempt,
         fold.checkpoints.latest,
-        fold.nodes,
+        fold.nodes.by_rank,
         [fold.evidence.lines(a) for a in attempts],
         fold.compilations.read(),
         fold.decisions.latest,
@@ -57,8 +60,8 @@ def test_labels_are_the_latest_that_were_said():
             ev.AttemptStart, 0, attempt=0, labels={"team": "a", "model": "m"}, world_size=2, accelerators=2
         ),
     )
-    assert fold.labels == {"model": "m", "team": "b"}
-    assert (fold.world_size, fold.accelerators) == (4, 2)
+    assert fold.starts.labels == {"model": "m", "team": "b"}
+    assert (fold.starts.world_size, fold.starts.accelerators) == (4, 2)
 
 
 def test_cache_totals_are_the_latest_of_each_process():
@@ -68,7 +71,7 @@ def test_cache_totals_are_the_latest_of_each_process():
         event(ev.Cache, 2, cache="c", hits=3, misses=1),
         event(ev.Cache, 0, writer="x", cache="c", hits=1, bypasses=1),
     )
-    assert fold.caches["c"] == details.CacheTotals(hits=8, misses=1, bypasses=1, saved_s=2.0)
+    assert fold.processes.caches["c"] == CacheTotals(hits=8, misses=1, bypasses=1, saved_s=2.0)
 
 
 def test_samples_are_those_of_all_ranks_and_attempts():
@@ -162,8 +165,8 @@ def test_garbage_cannot_spoil_the_sums():
         *(event(ev.AttemptStart, 2000 + n, labels={f"x{n}": "y"}) for n in range(1000)),
     )
     assert fold.samples == 0
-    assert fold.compile_s["t"] == 2 * details.LARGEST_VALUE
-    assert len(fold.compile_s) == len(fold.labels) == details.NAMES_KEPT
+    assert fold.compile_s["t"] == 2 * LARGEST_VALUE
+    assert len(fold.compile_s) == len(fold.starts.labels) == NAMES_KEPT
 
 
 def test_a_total_stands_until_its_process_reports_it_again():
@@ -174,15 +177,15 @@ def test_a_total_stands_until_its_process_reports_it_again():
         event(ev.Counters, 3, values={"groups": 4.0}),
         event(ev.Counters, 1, writer="other", values={"groups": 2.0}),
     )
-    assert fold.counters == {"groups": 6.0, "collectives": 5.0, "hooks.dropped_events": 1.0}
+    assert fold.processes.counters == {"groups": 6.0, "collectives": 5.0, "hooks.dropped_events": 1.0}
 
 
 def test_totals_of_processes_are_bounded(monkeypatch):
     """Beyond the bound further processes are left out; those that are known go on."""
-    monkeypatch.setattr(details, "REPORTS_KEPT", 3)
+    monkeypatch.setattr(process_totals, "REPORTS_KEPT", 3)
     fold = folded(*(event(ev.Cache, 0, writer=f"w{n}", cache="pgo", hits=1) for n in range(9)))
     fold.add([event(ev.Cache, 1, writer="w0", cache="pgo", hits=5), event(ev.Cache, 1, cache="pgo", hits=7)])
-    assert fold.caches["pgo"].hits == 5 + 1 + 1
+    assert fold.processes.caches["pgo"].hits == 5 + 1 + 1
 
 
 CAUSES = {
@@ -245,12 +248,13 @@ def test_each_attempt_keeps_what_it_ran_on():
         event(ev.AttemptStart, 2, attempt=1, versions={"torch": "2.13"}, config_hash="b"),
     ]
     expected = {
-        0: details.Start({"torch": "2.12"}, "a", frozenset({"n0", "n1"})),
-        1: details.Start({"torch": "2.13"}, "b", frozenset({"n"})),
+        0: Start({"torch": "2.12"}, "a", frozenset({"n0", "n1"})),
+        1: Start({"torch": "2.13"}, "b", frozenset({"n"})),
     }
-    assert folded(*events).starts == folded(*reversed(events)).starts == expected
+    assert folded(*events).starts.by_attempt == expected
+    assert folded(*reversed(events)).starts.by_attempt == expected
 
 
 def test_what_ever_so_many_attempts_ran_on_is_bounded():
-    fold = folded(*(event(ev.AttemptStart, n, attempt=n) for n in range(details.STARTS_KEPT + 10)))
-    assert sorted(fold.starts) == list(range(10, details.STARTS_KEPT + 10))
+    fold = folded(*(event(ev.AttemptStart, n, attempt=n) for n in range(STARTS_KEPT + 10)))
+    assert sorted(fold.starts.by_attempt) == list(range(10, STARTS_KEPT + 10))

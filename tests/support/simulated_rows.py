@@ -41,7 +41,8 @@ def known(shape: Scenario) -> Iterator[Known]:
         diagnoses = [
             diagnose(failure, details.evidence.lines(failure.attempt)) for failure in account.failures
         ]
-        rows = rows_of(account, diagnoses, details.labels, details.starts, details.accelerator_type)
+        starts = details.starts
+        rows = rows_of(account, diagnoses, starts.labels, starts.by_attempt, starts.accelerator_type)
         yield Known(fold, account, details, diagnoses, rows, truth)
 
 

@@ -14,8 +14,8 @@ import msgspec
 
 from ett_core.accounting.account import AttemptAccount, JobAccount
 from ett_core.components import RECOMPILE
-from ett_core.details import CacheTotals
 from ett_core.fleet.rows import Run
+from ett_core.process_totals import CacheTotals
 
 WARM, COLD, PARTLY, HOLLOW, SILENT, NOTHING = "warm", "cold", "partly", "hollow", "silent", "nothing"
 VERDICTS: Mapping[str, str] = {

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from ett_core.accounting.account import AttemptAccount, FailureAccount, JobAccount
 from ett_core.components import CHECKPOINT_BLOCKING, DATA_WAIT, RECOMPILE, START_ALLOCATION
-from ett_core.details import Start
 from ett_core.failures import Diagnosis
 from ett_core.fleet.endings import FAILED, ending_of
 from ett_core.fleet.losses import Losses, losses
 from ett_core.fleet.recurrence import Recurrence, recurrences
+from ett_core.starts import Start
 
 FAMILY_LABEL = "config_family"
 """Label by which an owner tells families of one model apart."""

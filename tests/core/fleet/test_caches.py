@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from simulated_rows import END, known
 
 from ett_cli.simulate.settings import scenario
-from ett_core.details import CacheTotals
 from ett_core.fleet.cache_compare import HOLLOW_WORDS, NO_REASON, likely_reasons, rates, side_by_side
 from ett_core.fleet.caches import (
     COLD,
@@ -22,6 +21,7 @@ from ett_core.fleet.caches import (
     hit_ratio,
     judged,
 )
+from ett_core.process_totals import CacheTotals
 
 
 def cache_run(name: str, start: float, hits: int = 95, misses: int = 5, compile_s: float = 30.0, **fields):
