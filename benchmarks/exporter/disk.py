@@ -77,10 +77,10 @@ def measure(name: str, database: str, days: float) -> None:
         service = Service(store, Settings(retain_days=0.0), clock=lambda: now)
         segments, lines, size = sent(service, minutes(days))
         now = BEGIN + (days + 10) * DAY_S
-        service.close_jobs(now)
+        service.upkeep.close_jobs(now)
         before = size_of(database)
         began_s = time.process_time()
-        service.merge_segments(now)
+        service.upkeep.merge_segments(now)
         cpu_s = time.process_time() - began_s
         after = size_of(database)
         print(f"{name}: {lines:,} lines of {size / lines:.0f} bytes in {segments:,} segments\n")

@@ -245,7 +245,7 @@ def restart(jobs: int, events: int) -> None:
             for number in range(jobs):
                 for body in bodies_of(f"job-{number}", events // jobs):
                     service.ingest(body)
-                service.save_snapshots(0)
+                service.upkeep.save_snapshots(0)
         print(f"{jobs:,} live jobs, {events:,} events, {database.stat().st_size / 1e6:,.0f} MB\n")
         print("| restart | answers after | every job folded after |\n|---|---|---|")
         for name in ("from snapshots", "without any snapshot"):

@@ -142,9 +142,10 @@ def size_of(*roots: object, without: Iterable[object] = ()) -> int:
 
 def parts_of(job: LiveJob) -> dict[str, int]:
     """Bytes by part of the state of one job; what several parts share is counted for each."""
+    folds = job._folds  # noqa: SLF001 - what it weighs
     found = {
-        f"{name}.{part}": size_of(getattr(state, part), without=(job._archive, DEFAULTS))  # noqa: SLF001
-        for name, state in (("fold", job._fold), ("details", job._details))  # noqa: SLF001 - what it weighs
+        f"{name}.{part}": size_of(getattr(state, part), without=(folds._archive, DEFAULTS))  # noqa: SLF001
+        for name, state in (("fold", folds.fold), ("details", folds.details))
         for part in type(state).__slots__
     }
     found["view"] = size_of(job.known_view)

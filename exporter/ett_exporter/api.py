@@ -173,7 +173,7 @@ class _Handlers:
         return StreamingResponse(_one_by_one(answer.parts), headers={**described, **length, **packed})
 
     async def _readyz(self, _request: Request, _grant: Grant) -> Response:
-        if self._service.is_ready:
+        if self._service.upkeep.is_ready:
             return PlainTextResponse("ready")
         return PlainTextResponse("folding jobs after the start", HTTPStatus.SERVICE_UNAVAILABLE)
 

@@ -19,8 +19,9 @@ from starlette.responses import Response
 from ett_exporter.clocks import Sent, parse_measured, parse_sent_at
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import RefusedError, TooLargeError, decompress
+from ett_exporter.jobs import BusyError
 from ett_exporter.responses import json_response, problem
-from ett_exporter.service import Accepted, BusyError, Service
+from ett_exporter.service import Accepted, Service
 from ett_exporter.tokens import Grant
 from ett_exporter.turns import CrowdedError, Room, Turns
 

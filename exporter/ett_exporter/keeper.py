@@ -87,7 +87,7 @@ class Keeper:
         self._cleaned_s = -CLEAN_EVERY_S
         self._threads = [Repeated("keeper", self._keep, AGAIN_S)]
         if service.store.shard is not None:
-            self._threads.append(Repeated("follower", service.follow, FOLLOW_EVERY_S))
+            self._threads.append(Repeated("follower", service.jobs.follow, FOLLOW_EVERY_S))
 
     def start(self) -> None:
         """Begin."""
@@ -100,19 +100,19 @@ class Keeper:
             thread.stop()
         until_s = self._monotonic() + LAST_SNAPSHOTS_S
         try:
-            self._service.save_snapshots(0, lambda: self._monotonic() < until_s)
+            self._service.upkeep.save_snapshots(0, lambda: self._monotonic() < until_s)
         except StoreError as error:
             _log.warning("no snapshots at the end: %s", error)
 
     def _keep(self) -> bool:
-        service, go_on = self._service, self._threads[0].goes_on
-        if not service.is_ready:
-            service.build(go_on)
-        service.save_snapshots(UNSAVED_EVENTS, go_on)
+        upkeep, clock, go_on = self._service.upkeep, self._service.clock, self._threads[0].goes_on
+        if not upkeep.is_ready:
+            upkeep.build(go_on)
+        upkeep.save_snapshots(UNSAVED_EVENTS, go_on)
         if self._monotonic() - self._cleaned_s >= CLEAN_EVERY_S:
             self._cleaned_s = self._monotonic()
-            service.close_jobs(service.clock(), go_on)
-            service.prune(service.clock(), go_on)
+            upkeep.close_jobs(clock(), go_on)
+            upkeep.prune(clock(), go_on)
             until_s = self._monotonic() + MERGE_FOR_S
-            service.merge_segments(service.clock(), lambda: go_on() and self._monotonic() < until_s)
+            upkeep.merge_segments(clock(), lambda: go_on() and self._monotonic() < until_s)
         return False

@@ -187,7 +187,7 @@ class Reads:
         stats = self._service.stats
         return Health(
             as_of=self._service.clock(),
-            status="ready" if self._service.is_ready else "starting",
+            status="ready" if self._service.upkeep.is_ready else "starting",
             version=version("ettwatch"),
             started_at=self._started_at,
             jobs=self._service.job_count,

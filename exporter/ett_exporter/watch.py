@@ -16,7 +16,8 @@ from pathlib import Path
 
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Rejected, read_lines
-from ett_exporter.service import BusyError, Service
+from ett_exporter.jobs import BusyError
+from ett_exporter.service import Service
 from ett_exporter.store import JournalOffset
 
 CHUNK_BYTES = 1024 * 1024

@@ -83,7 +83,7 @@ def test_a_restored_dump_goes_on(cluster, new_database, story):
         bodies = list(story("a").bodies().values())
         for body in bodies[:3]:
             service.ingest(body)
-        service.save_snapshots(0)
+        service.upkeep.save_snapshots(0)
         cluster.dump(make_url(url).database, "copy")
     cluster.restore(make_url(other).database, "copy")
     with closing(Store(other)) as store:

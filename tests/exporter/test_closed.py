@@ -79,7 +79,7 @@ def test_few_closed_jobs_stay_in_memory_and_all_are_answered(tmp_path, story):
         assert [view.account.job_id for view in first] == list("abcdef")
         for _ in range(3):
             assert opened.service.views(opened.now) == first
-            assert len(opened.service._closed_views) == 2
+            assert len(opened.service.jobs.closed_views) == 2
 
 
 def test_a_closed_job_answers_the_same_without_its_events(database, story):
@@ -198,8 +198,8 @@ def test_pruning_that_was_cut_short_goes_on(tmp_path, story):
         opened = Opened(store)
         opened.send(story("a"))
         opened.now = NOW + 91 * DAY_S
-        opened.service.close_jobs(opened.now)
-        opened.service.prune(opened.now, lambda: False)
+        opened.service.upkeep.close_jobs(opened.now)
+        opened.service.upkeep.prune(opened.now, lambda: False)
         assert store.prune("a", most=2) == 2
         assert opened.segments("a") > 0
     with closing(Store(path)) as store:
@@ -230,15 +230,15 @@ def test_a_restart_reads_only_what_came_after_the_snapshot(database, story, monk
         for body in bodies[:-2]:
             opened.service.ingest(body)
         opened.send(story("b"))
-        opened.service.save_snapshots(0)
-        assert [job.unsaved_events for job in opened.service._live_jobs()] == [0, 0]
+        opened.service.upkeep.save_snapshots(0)
+        assert [job.unsaved_events for job in opened.service.jobs.live()] == [0, 0]
         for body in bodies[-2:]:
             opened.service.ingest(body)
         before = [opened.answer(name) for name in ("a", "b")]
     with closing(Store(database)) as store:
         again = Opened(store)
         read = count_reads(store, monkeypatch)
-        again.service.build()
+        again.service.upkeep.build()
         assert read == ["a", "a"]
         assert [again.answer(name) for name in ("a", "b")] == before
         assert again.send(story("a")) == [0] * len(bodies)
@@ -258,7 +258,7 @@ def test_a_snapshot_that_does_not_fit_is_ignored(tmp_path, story, monkeypatch, h
     with closing(Store(path)) as store:
         opened = Opened(store)
         opened.send(story("a"))
-        opened.service.save_snapshots(0)
+        opened.service.upkeep.save_snapshots(0)
         before = opened.answer("a")
         with store.transactions.writing() as connection:
             connection.execute(text(harm))
@@ -276,10 +276,10 @@ def test_snapshots_are_made_of_those_with_most_events(tmp_path, story):
         opened = Opened(store)
         opened.send(story("long"))
         opened.service.ingest(next(iter(story("short").bodies().values())))
-        opened.service.save_snapshots(1000)
-        long, short = opened.service._live_jobs()
+        opened.service.upkeep.save_snapshots(1000)
+        long, short = opened.service.jobs.live()
         assert long.unsaved_events > short.unsaved_events > 0
-        opened.service.save_snapshots(short.unsaved_events, lambda: True)
+        opened.service.upkeep.save_snapshots(short.unsaved_events, lambda: True)
         assert long.unsaved_events == 0
 
 
@@ -317,11 +317,11 @@ def test_what_goes_wrong_with_one_job_keeps_nobody_from_the_others(tmp_path, sto
             Opened(store).send(story(name))
     with closing(Store(path)) as store:
         opened = Opened(store, NOW + 20 * DAY_S)
-        monkeypatch.setattr(opened.service._jobs["bad"], "_build", lambda: 1 // 0)
-        opened.service.build()
-        opened.service.save_snapshots(0)
+        monkeypatch.setattr(opened.service.jobs.by_id["bad"], "_build", lambda: 1 // 0)
+        opened.service.upkeep.build()
+        opened.service.upkeep.save_snapshots(0)
         opened.clean()
-        assert opened.service.is_ready
+        assert opened.service.upkeep.is_ready
         assert opened.kind("good") is ClosedJob
     assert "something is wrong with job bad" in caplog.text
 
@@ -343,7 +343,7 @@ def test_restarts_between_any_two_segments_change_no_answer(tmp_path, story, see
     for piece in pieces:
         opened.service.ingest(b"".join(piece))
         if chance.random() < 0.3:
-            opened.service.save_snapshots(chance.choice([0, 10]))
+            opened.service.upkeep.save_snapshots(chance.choice([0, 10]))
         if chance.random() < 0.2:
             opened.answer("a")
         if chance.random() < 0.2:

@@ -60,10 +60,10 @@ def test_jobs_are_folded_and_saved_beside_answering(tmp_path, story, eventually)
             service.ingest(body)
     with closing(Store(path)) as store:
         service = Service(store, Settings(), clock=lambda: NOW)
-        assert not service.is_ready
+        assert not service.upkeep.is_ready
         keeper = Keeper(service)
         keeper.start()
-        eventually(lambda: service.is_ready)
+        eventually(lambda: service.upkeep.is_ready)
         keeper.stop()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT job_id FROM snapshots").fetchall() == [("a",)]

@@ -116,7 +116,7 @@ def test_a_job_that_goes_on_is_left_alone(database, story):
         for piece in [*pieces_of(going), *pieces_of(over)]:
             opened.service.ingest(piece)
         opened.now += 3600.0
-        opened.service.close_jobs(opened.now)
+        opened.service.upkeep.close_jobs(opened.now)
         assert store.mergeable() == ["over"]
         before = rows_of(store)
         late = msgspec.structs.replace(over.events[-1], writer="late", seq=0)
@@ -130,7 +130,7 @@ def test_a_merge_that_fails_changes_nothing(database, story, monkeypatch):
     """Where the process dies, or the disk is full, in the middle, all rows are as before; then it goes on."""
     with closing(Store(database)) as store:
         opened = told_to(store, *pieces_of(story("a")))
-        opened.service.close_jobs(opened.now)
+        opened.service.upkeep.close_jobs(opened.now)
         before = rows_of(store)
         with monkeypatch.context() as broken:
             broken.setattr(merging, "merged", lambda _: None)
@@ -145,7 +145,7 @@ def test_jobs_that_were_let_go_of_before_are_put_together_as_well(database, stor
     """As after an update of the exporter: they are over, closed and not in memory."""
     with closing(Store(database)) as store:
         opened = told_to(store, *pieces_of(story("a")))
-        opened.service.close_jobs(LATER)
+        opened.service.upkeep.close_jobs(LATER)
         before = opened.answer("a")
     with closing(Store(database)) as store:
         again = Opened(store, LATER)
@@ -178,7 +178,7 @@ def test_merging_at_any_moment_changes_no_answer(tmp_path, story, monkeypatch, s
         if chance.random() < 0.3:
             assert opened.service.ingest(chance.choice(sent)).accepted == 0
         if chance.random() < 0.2:
-            opened.service.save_snapshots(0)
+            opened.service.upkeep.save_snapshots(0)
         if chance.random() < 0.2:
             opened.store.close()
             opened = Opened(Store(path), opened.now, retain_days=0.0)
@@ -221,7 +221,7 @@ def test_replicas_put_together_what_each_has_accounted_for(database_url, story):
         )
         for number, piece in enumerate(pieces):
             (own if number % 2 else other).service.ingest(piece)
-        while own.service.follow():
+        while own.service.jobs.follow():
             pass
         own.now = other.now = LATER
         before = own.answer("a")
@@ -229,7 +229,7 @@ def test_replicas_put_together_what_each_has_accounted_for(database_url, story):
         assert len(rows_of(own.store)) == len(pieces)
         own.clean()
         assert len(rows_of(own.store)) == 1
-        while own.service.follow():
+        while own.service.jobs.follow():
             pass
         assert own.answer("a") == before
         assert [other.service.ingest(piece).accepted for piece in pieces] == [0] * len(pieces)

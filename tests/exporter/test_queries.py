@@ -415,7 +415,7 @@ def test_health_tells_how_it_is(api):
     """Counts and readiness, of this process."""
     health = api.get("/api/v1/health")
     assert (health["jobs"], health["rejected_lines"], health["status"]) == (3, 0, "starting")
-    api.service.build()
+    api.service.upkeep.build()
     assert api.get("/api/v1/health")["status"] == "ready"
     assert (api.ask("/readyz").status_code, api.ask("/readyz").text) == (200, "ready")
 

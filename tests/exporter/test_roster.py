@@ -29,7 +29,7 @@ def tell(running, told):
 
 def as_of(running):
     """As of when the known view of each job is, after `NOW`."""
-    return {job.job_id: job.known_as_of() - NOW for job in running._live_jobs()}
+    return {job.job_id: job.known_as_of() - NOW for job in running.jobs.live()}
 
 
 def test_the_oldest_views_are_renewed_first(opened):
@@ -63,7 +63,7 @@ def test_a_scraper_gets_what_is_ready_while_it_waits_and_the_rest_next_time(open
     for name in ("d", "e", "f"):
         tell(opened, story(name, ended=False))
     passed_s = 0.0
-    for job in opened._live_jobs():
+    for job in opened.jobs.live():
 
         def slowly(now, make=job.view_at_once):
             nonlocal passed_s
@@ -80,7 +80,7 @@ def test_a_scraper_gets_what_is_ready_while_it_waits_and_the_rest_next_time(open
 def test_an_answer_waits_for_first_views_that_another_thread_makes(opened, story):
     """Two readers at once: neither leaves out a job that the other one is at."""
     tell(opened, story("new"))
-    job = next(job for job in opened._live_jobs() if job.job_id == "new")
+    job = next(job for job in opened.jobs.live() if job.job_id == "new")
     entered, go_on = threading.Event(), threading.Event()
     make = job.view_at_once
 
@@ -119,7 +119,7 @@ def test_only_what_is_new_is_told_again(opened, story):
 def test_a_job_that_cannot_be_read_keeps_its_turn(opened, monkeypatch):
     """An error reaches the reader; afterwards the job is renewed as ever."""
     opened.roster.renew(NOW, 1.0)
-    job = opened._live_jobs()[0]
+    job = opened.jobs.live()[0]
 
     def broken(_now):
         raise StoreError("locked")
@@ -142,8 +142,8 @@ def test_a_job_that_comes_back_counts_no_second_time(opened, story):
         counted = dict(ledger.final.counted)
     week_later = NOW + 8 * 86_400
     opened.clock = lambda: week_later
-    opened.close_jobs(week_later)
-    opened.close_jobs(week_later)
+    opened.upkeep.close_jobs(week_later)
+    opened.upkeep.close_jobs(week_later)
     assert "gone" not in as_of(opened)
     told.events = [late]
     tell(opened, told)

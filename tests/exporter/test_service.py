@@ -11,9 +11,9 @@ from ett_exporter.answers import page_answer
 from ett_exporter.exposition import Exposition
 from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.ingest import Line, Segment
+from ett_exporter.jobs import BusyError
 from ett_exporter.ledger import Ledger
 from ett_exporter.live import LiveJob
-from ett_exporter.service import BusyError
 from ett_exporter.settings import Limits
 
 NOW = 1_764_000_200.0
@@ -122,21 +122,21 @@ def test_an_ended_job_is_let_go_of_and_comes_back_when_it_is_asked_for(service, 
     told = story("a")
     late = told.events.pop()
     send(opened, told)
-    (job,) = opened._live_jobs()
+    (job,) = opened.jobs.live()
     day, moments = 86_400.0, (500.0, 3650.0, 3700.0, 80_000.0, 86_450.0, 90_000.0)
     for after_s in moments:
         now = NOW + after_s
-        opened.close_jobs(now)
+        opened.upkeep.close_jobs(now)
         got = job.view(now)
-        plain = LiveJob("a", NOW, opened._past("a")).view(now)
+        plain = LiveJob("a", NOW, opened.jobs.past("a")).view(now)
         assert (got.account, got.windows) == (plain.account, plain.windows)
-    opened.close_jobs(NOW + 2 * day)
+    opened.upkeep.close_jobs(NOW + 2 * day)
     assert job.unload(NOW + 2 * day)
-    assert opened.page("a", NOW + 2 * day) == LiveJob("a", NOW, opened._past("a")).page(NOW + 2 * day)
-    opened.close_jobs(NOW + 2 * day)
+    assert opened.page("a", NOW + 2 * day) == LiveJob("a", NOW, opened.jobs.past("a")).page(NOW + 2 * day)
+    opened.upkeep.close_jobs(NOW + 2 * day)
     told.events = [late]
     send(opened, told)
-    again = LiveJob("a", NOW, opened._past("a")).view(NOW + 3 * day)
+    again = LiveJob("a", NOW, opened.jobs.past("a")).view(NOW + 3 * day)
     assert job.view(NOW + 3 * day).account == again.account
 
 

@@ -36,7 +36,7 @@ def replicas(database_url):
 
 
 def follow(service):
-    while service.follow():
+    while service.jobs.follow():
         pass
 
 
@@ -111,7 +111,7 @@ def test_a_snapshot_of_a_replica_fits_what_comes_after(database_url, replicas, s
     follow(own)
     own.ingest(bodies[1])
     other.ingest(bodies[2])
-    own.save_snapshots(0)
+    own.upkeep.save_snapshots(0)
     for body in bodies[3:]:
         other.ingest(body)
     own.store.close()

@@ -36,13 +36,13 @@ class Opened:
 
     def clean(self, go_on: Callable[[], bool] = lambda: True) -> None:
         """What the keeper does once a minute."""
-        self.service.close_jobs(self.now)
-        self.service.prune(self.now)
-        self.service.merge_segments(self.now, go_on)
+        self.service.upkeep.close_jobs(self.now)
+        self.service.upkeep.prune(self.now)
+        self.service.upkeep.merge_segments(self.now, go_on)
 
     def kind(self, job_id: str) -> type:
         """What a job is in memory."""
-        return type(self.service._jobs[job_id])
+        return type(self.service.jobs.by_id[job_id])
 
     def segments(self, job_id: str) -> int:
         """How many rows hold the events of a job."""

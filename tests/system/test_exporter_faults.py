@@ -362,7 +362,7 @@ def segments_of_jobs_that_are_over(path: Path) -> dict[str, list[bytes]]:
             for body in (*(story.next() for _ in range(40)), story.last()):
                 service.ingest(body)
         now += 20 * 86_400.0
-        service.close_jobs(now)
+        service.upkeep.close_jobs(now)
     return {story.job_id: list(map(encode, story.told)) for story in stories}
 
 
