@@ -33,7 +33,7 @@ def app(tmp_path_factory):
     """An application over two jobs, in this process."""
     store = Store(str(tmp_path_factory.mktemp("properties") / "ett.sqlite"))
     opened = Service(store, Settings(prices={"H200": 3.5}), clock=lambda: NOW)
-    opened.build()
+    opened.upkeep.build()
     yield make_app(opened)
     store.close()
 

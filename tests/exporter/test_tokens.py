@@ -71,7 +71,7 @@ def test_the_scheme_of_a_token_is_bearer_in_any_case(scheme):
 def test_probes_and_descriptions_need_no_token(service, endpoint):
     """What tells of no job answers everybody."""
     opened = service()
-    opened.build()
+    opened.upkeep.build()
     assert ask(opened, endpoint.method, path_of(endpoint)).status_code == 200
 
 
