@@ -217,7 +217,7 @@ def _time(view: JobView) -> Fields:
         "start": account.start,
         "end": account.end,
         "wall_s": account.wall_s,
-        "components": account.components,
+        "components": dict(account.components),
         "groups": account.groups,
         "ett_percent": account.ett_percent,
         "tts_s": account.tts_s,

@@ -8,11 +8,12 @@ comes later than that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
+from ett_core.accounting.amounts import Amounts
 from ett_core.accounting.attempt_state import NEVER_NS
 from ett_core.accounting.chain import Chain
 from ett_core.accounting.earlier import Earlier
@@ -380,13 +381,13 @@ class JobFold:
         begin_ns = None if begin is None else nanoseconds(begin)
         return list(chain.stretches(begin_ns, None if end is None else nanoseconds(end)))
 
-    def window(self, begin: float, end: float, now: float) -> dict[str, float]:
+    def window(self, begin: float, end: float, now: float) -> Mapping[str, float]:
         """Seconds by component between two moments (Unix seconds), as known at `now`.
 
         Adjoining windows add up to the window that they span.
         """
         chain = self._chain(now)
-        return {} if chain is None else in_seconds(chain.window(nanoseconds(begin), nanoseconds(end)))
+        return {} if chain is None else Amounts(chain.window(nanoseconds(begin), nanoseconds(end)))
 
     def windows(self, edges: Sequence[float], now: float) -> Sequence[dict[str, float]]:
         """Seconds by component in each part between moments that follow each other (Unix seconds)."""

@@ -11,6 +11,7 @@ from ett_core.accounting.account import (
     in_seconds,
     seconds,
 )
+from ett_core.accounting.amounts import Amounts
 from ett_core.accounting.chain import Chain
 from ett_core.accounting.failure_accounts import failure_account, newly_lost_ns
 from ett_core.accounting.fallback import (
@@ -44,7 +45,7 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         finished=layout.finished,
         state=state,
         state_since=seconds(since_ns),
-        components=in_seconds(totals),
+        components=Amounts(totals),
         tts_s=None if first_loop_ns is None else seconds(first_loop_ns - layout.start_ns),
         ttr_s=[failure.ttr_s for failure in failures],
         failures=failures,
@@ -59,7 +60,7 @@ def account_of(job_id: str, now: float, chain: Chain) -> JobAccount:
         last_event_at=seconds(layout.last_event_ns),
         step=_step(chain),
         survived_failures=head.survived + chain.last.span.attempt.survived,
-        final=in_seconds(final_ns(chain, totals, exposure_ns)),
+        final=Amounts(final_ns(chain, totals, exposure_ns)),
     )
 
 
