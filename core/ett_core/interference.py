@@ -171,5 +171,6 @@ class AsyncSaves:
             if not self._reports[attempt]:
                 del self._reports[attempt]
         self._forgotten = horizon
+        self._leaders = {attempt: rank for attempt, rank in self._leaders.items() if attempt >= horizon[0]}
         if len(settled) > len(self._settled):
             self._settle([settled[key] for key in sorted(settled)[-SAVES_KEPT:]])

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 
-REPORTS_AT_HAND = 20
-"""The latest reports; the others lie packed."""
+REPORTS_AT_HAND = 8
+"""The latest reports, up to twice as many; the others lie packed."""
 
 
 class Report(NamedTuple):

@@ -6,6 +6,7 @@ Part of the details fold (`ett_core.details`): held by one thread, in any order 
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -28,7 +29,8 @@ class Start(msgspec.Struct, frozen=True, gc=False):
 
     versions: dict[str, str] = {}
     config_hash: str = ""
-    nodes: frozenset[str] = frozenset()
+    nodes: tuple[str, ...] = ()
+    """In the order of their names."""
 
 
 class StartsState(NamedTuple):
@@ -43,13 +45,18 @@ class StartsState(NamedTuple):
 class Starts:
     """The fold: `add` events, then read."""
 
-    __slots__ = ("_labels", "_said", "_starts", "_versions")
+    __slots__ = ("_at_hand", "_labels", "_others", "_said", "_starts", "_versions")
 
     def __init__(self) -> None:
         self._said: Words = {}
         self._labels: Words = {}
         self._versions: Words = {}
-        self._starts: dict[int, tuple[Moment, Start]] = {}
+        self._starts: Mapping[int, Start] = {}
+        """Never changed, only replaced: readers share it."""
+        self._at_hand: Moment | None = None
+        """When the attempt that was told of last said what it runs on."""
+        self._others = b""
+        """The same of the others, packed."""
 
     def add(self, event: AttemptStart) -> None:
         """Take in one start of a process."""
@@ -73,9 +80,9 @@ class Starts:
         return {name: str(value) for name, (_, value) in sorted(self._versions.items())}
 
     @property
-    def by_attempt(self) -> dict[int, Start]:
+    def by_attempt(self) -> Mapping[int, Start]:
         """What each of the latest attempts said at its start, by number of the attempt."""
-        return {attempt: start for attempt, (_, start) in self._starts.items()}
+        return self._starts
 
     @property
     def config_hash(self) -> str:
@@ -99,7 +106,9 @@ class Starts:
 
     def state(self) -> StartsState:
         """The starts as a value."""
-        return StartsState(dict(self._said), dict(self._labels), dict(self._versions), dict(self._starts))
+        moments = self._moments()
+        starts = {attempt: (moments[attempt], start) for attempt, start in self._starts.items()}
+        return StartsState(dict(self._said), dict(self._labels), dict(self._versions), starts)
 
     @classmethod
     def of_state(cls, state: StartsState) -> Starts:
@@ -107,32 +116,63 @@ class Starts:
         starts = cls()
         starts._said, starts._labels = dict(state.said), dict(state.labels)
         starts._versions = dict(state.versions)
-        for attempt, ((_, time, writer, seq), start) in state.starts.items():
-            starts._starts[attempt] = ((attempt, time, sys.intern(writer), seq), starts._shared(start))
+        starts._others = _encoder.encode({attempt: moment for attempt, (moment, _) in state.starts.items()})
+        for attempt, (_, start) in state.starts.items():
+            starts._starts = {**starts._starts, attempt: starts._shared(start)}
         return starts
+
+    def _moments(self) -> dict[int, Moment]:
+        """When each of the latest attempts said what it runs on."""
+        moments = _decoder.decode(self._others) if self._others else {}
+        if self._at_hand is not None:
+            moments[self._at_hand[0]] = self._at_hand
+        return moments
+
+    def _bring(self, attempt: int, new: Moment) -> Moment:
+        """Have the moment of an attempt at hand, which is `new` where it has none."""
+        if self._at_hand is None or self._at_hand[0] != attempt:
+            moments = self._moments()
+            _, time, writer, seq = moments.pop(attempt, new)
+            self._at_hand = (attempt, time, sys.intern(writer), seq)
+            kept = {number: at for number, at in moments.items() if number in self._starts}
+            self._others = _encoder.encode(kept)
+        return self._at_hand
 
     def _latest(self, field: str, default: object) -> object:
         return self._said[field][1] if field in self._said else default
 
     def _keep(self, event: AttemptStart, moment: Moment) -> None:
         """Of an attempt, the latest word on what it runs on, and all nodes that spoke."""
-        known_at, known = self._starts.get(event.attempt, (moment, Start()))
-        seen = not event.node or event.node in known.nodes
-        nodes = known.nodes if seen else known.nodes | {sys.intern(event.node)}
-        says = bool(event.versions or event.config_hash)
-        if says and (moment >= known_at or not (known.versions or known.config_hash)):
+        known_at, known = self._bring(event.attempt, moment), self._starts.get(event.attempt, Start())
+        nodes = _with(known.nodes, event.node)
+        if (event.versions or event.config_hash) and (
+            moment >= known_at or not (known.versions or known.config_hash)
+        ):
             versions = known.versions if known.versions == event.versions else _first(event.versions)
-            known_at, known = moment, Start(versions, event.config_hash or "", nodes)
-        elif nodes is not known.nodes:
-            known = Start(known.versions, known.config_hash, nodes)
-        self._starts[event.attempt] = (known_at, self._shared(known))
-        if len(self._starts) > STARTS_KEPT:
-            del self._starts[min(self._starts)]
+            self._at_hand, start = moment, Start(versions, event.config_hash or "", nodes)
+        else:
+            start = Start(known.versions, known.config_hash, nodes)
+        if self._starts.get(event.attempt) != start:
+            starts = {**self._starts, event.attempt: self._shared(start)}
+            if len(starts) > STARTS_KEPT:
+                del starts[min(starts)]
+            self._starts = starts
 
     def _shared(self, start: Start) -> Start:
         """One object for all attempts that start alike: jobs often start again where they were."""
-        known = (each for _, each in self._starts.values() if each == start)
-        return next(known, start)
+        return next((known for known in self._starts.values() if known == start), start)
+
+
+def _with(nodes: tuple[str, ...], node: str) -> tuple[str, ...]:
+    """Names in order, one more among them unless it is there or empty.
+
+    >>> _with(("a", "c"), "b"), _with(("a",), "a"), _with((), "")
+    (('a', 'b', 'c'), ('a',), ())
+    """
+    place = bisect_left(nodes, node)
+    if not node or nodes[place : place + 1] == (node,):
+        return nodes
+    return (*nodes[:place], sys.intern(node), *nodes[place:])
 
 
 def _first(versions: Mapping[str, str]) -> dict[str, str]:
@@ -145,3 +185,7 @@ def _say(said: Words, name: str, moment: Moment, value: str | int) -> None:
         return
     if name not in said or said[name][0] < moment:
         said[name] = (moment, value)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(dict[int, Moment])

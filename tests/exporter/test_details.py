@@ -248,8 +248,8 @@ def test_each_attempt_keeps_what_it_ran_on():
         event(ev.AttemptStart, 2, attempt=1, versions={"torch": "2.13"}, config_hash="b"),
     ]
     expected = {
-        0: Start({"torch": "2.12"}, "a", frozenset({"n0", "n1"})),
-        1: Start({"torch": "2.13"}, "b", frozenset({"n"})),
+        0: Start({"torch": "2.12"}, "a", ("n0", "n1")),
+        1: Start({"torch": "2.13"}, "b", ("n",)),
     }
     assert folded(*events).starts.by_attempt == expected
     assert folded(*reversed(events)).starts.by_attempt == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -13,27 +14,22 @@ Told = tuple[int, str, int, int]
 """Rank, writer, and its first and last event."""
 
 
-class _Seen:
-    """First and last event of a writer of a rank."""
-
-    __slots__ = ("first_ns", "last_ns", "writer")
-
-    def __init__(self, first_ns: int, last_ns: int, writer: str) -> None:
-        self.first_ns, self.last_ns, self.writer = first_ns, last_ns, writer
-
-
 class Presence:
     """First and last event of each writer of each rank.
 
-    >>> presence = Presence([(0, "a", 0, 20), (0, "b", 80, 90)], divided=True)
-    >>> presence.splits(), sorted(presence.writers())
-    ([80], ['a', 'b'])
+    >>> from ett_core.events import Heartbeat
+    >>> presence = Presence()
+    >>> said = {"job_id": "j", "seq": 0, "attempt": 0, "time": 0.0}
+    >>> for at_ns, writer, rank in ((0, "a", 0), (20, "a", 0), (80, "b", 0), (90, "b", 1), (95, "b", 0)):
+    ...     _ = presence.note(at_ns, Heartbeat(writer=writer, rank=rank, **said))
+    >>> presence.told(), presence.divided, presence.splits()
+    ([(0, 'a', 0, 20), (0, 'b', 80, 95), (1, 'b', 90, 90)], True, [80])
     """
 
-    __slots__ = ("_packed", "_seen", "divided")
+    __slots__ = ("_firsts", "_lasts", "_packed", "_places", "_ranks", "_writers", "divided")
 
     def __init__(self, told: Iterable[Told] = (), *, divided: bool = False) -> None:
-        self._seen: dict[tuple[int, str], _Seen] = {}
+        self._clear()
         self._packed = b""
         """The same while nobody speaks."""
         self.divided = divided
@@ -41,31 +37,64 @@ class Presence:
         if rows := list(told):
             self._packed = _encoder.encode(rows)
 
+    def _clear(self) -> None:
+        self._places: dict[str | tuple[int, str], int] = {}
+        """In the columns, of each writer; where it speaks for further ranks, of each of these beside it."""
+        self._ranks = array("q")
+        self._writers: list[str] = []
+        self._firsts = array("q")
+        self._lasts = array("q")
+
     def note(self, at_ns: int, event: AnyEvent) -> str:
         """Learn when a writer spoke; gives its name as one object for all its events."""
         if self._packed:
             self._unpack()
-        seen = self._seen.get((event.rank, event.writer))
-        if seen is None:
-            writer = sys.intern(event.writer)
-            seen = self._seen[event.rank, writer] = _Seen(at_ns, at_ns, writer)
-            self.divided = self._several_lowest_writers()
-        elif at_ns > seen.last_ns:
-            seen.last_ns = at_ns
-        elif at_ns < seen.first_ns:
-            seen.first_ns = at_ns
-        return seen.writer
+        place = self._places.get(event.writer)
+        if place is None or self._ranks[place] != event.rank:
+            place = self._place(event.rank, event.writer, at_ns)
+        if at_ns > self._lasts[place]:
+            self._lasts[place] = at_ns
+        elif at_ns < self._firsts[place]:
+            self._firsts[place] = at_ns
+        return self._writers[place]
+
+    def _place(self, rank: int, writer: str, at_ns: int) -> int:
+        """The place of a writer that is new, or speaks for another rank than at first."""
+        writer = sys.intern(writer)
+        key = (rank, writer) if writer in self._places else writer
+        place = self._places.get(key)
+        if place is None:
+            place = self._append(key, (rank, writer, at_ns, at_ns))
+            ranks = [each for each in self._ranks if each >= 0]
+            self.divided = bool(ranks) and ranks.count(min(ranks)) > 1
+        return place
+
+    def _append(self, key: str | tuple[int, str], told: Told) -> int:
+        rank, writer, first_ns, last_ns = told
+        place = self._places[key] = len(self._ranks)
+        self._ranks.append(rank)
+        self._writers.append(writer)
+        self._firsts.append(first_ns)
+        self._lasts.append(last_ns)
+        return place
+
+    def _unpack(self) -> None:
+        for rank, name, first_ns, last_ns in _decoder.decode(self._packed):
+            writer = sys.intern(name)
+            key = (rank, writer) if writer in self._places else writer
+            self._append(key, (rank, writer, first_ns, last_ns))
+        self._packed = b""
 
     def pack(self) -> None:
         """Hold it in less memory, where nobody is expected to speak."""
         self._packed = _encoder.encode(self.told())
-        self._seen = {}
+        self._clear()
 
     def told(self) -> list[Told]:
         """It as a value."""
         if self._packed:
             return _decoder.decode(self._packed)
-        return [(rank, writer, seen.first_ns, seen.last_ns) for (rank, writer), seen in self._seen.items()]
+        return list(zip(self._ranks, self._writers, self._firsts, self._lasts, strict=True))
 
     def writers(self) -> set[str]:
         """Who spoke."""
@@ -77,16 +106,6 @@ class Presence:
         for rank, _, first, last in self.told():
             found.setdefault(rank, []).append((first, last))
         return division_moments({rank: sorted(writers) for rank, writers in found.items()})
-
-    def _unpack(self) -> None:
-        for rank, writer, first, last in _decoder.decode(self._packed):
-            name = sys.intern(writer)
-            self._seen[rank, name] = _Seen(first, last, name)
-        self._packed = b""
-
-    def _several_lowest_writers(self) -> bool:
-        ranks = [rank for rank, _ in self._seen if rank >= 0]
-        return bool(ranks) and ranks.count(min(ranks)) > 1
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -180,7 +180,7 @@ def _run(account: JobAccount, place: int, labels: Mapping[str, str], start: Star
         owner=labels.get("team", ""),
         accelerator_type=attempt.accelerator_type,
         world_size=attempt.world_size,
-        nodes=start.nodes,
+        nodes=frozenset(start.nodes),
         versions=start.versions,
         config_hash=start.config_hash,
         figures=_figures(account, place),
