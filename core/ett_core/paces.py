@@ -19,9 +19,8 @@ LARGEST_AMOUNT_S = 1e9
 
 WindowKey: TypeAlias = tuple[int, int]
 """Attempt, and Unix time in half windows; the window is that half and the one before it."""
-Half: TypeAlias = dict[int, "array[float]"]
-"""Of each rank the fields of its `Pace` in half a window, being added to; no number of steps is too large."""
 
+FIELDS = 4
 _CELL = Struct("<idddd")
 """A rank and its pace."""
 
@@ -46,13 +45,61 @@ class Pace(NamedTuple):
         return self.step_s
 
 
+class Half(Mapping[int, Sequence[float]]):
+    """Of each rank the fields of its `Pace` in half a window, in one column; no number of steps is too large.
+
+    >>> half = Half()
+    >>> [half.add(rank, 10, 5.0, longest_s, 0.0) for rank, longest_s in ((7, 0.6), (3, 0.5), (7, 0.7))]
+    [True, True, False]
+    >>> pace(half[7]), list(half)
+    (Pace(steps=20, step_s=10.0, max_s=0.7, wait_s=0.0), [7, 3])
+    """
+
+    __slots__ = ("_fields", "_places")
+
+    def __init__(self) -> None:
+        self._places: dict[int, int] = {}
+        """Where the fields of each rank begin."""
+        self._fields = array("d")
+
+    def add(self, rank: int, steps: float, step_s: float, max_s: float, wait_s: float) -> bool:
+        """Add to the pace of a rank; whether it is the first of that rank."""
+        place, fields = self._places.get(rank), self._fields
+        if place is None:
+            self._places[rank] = len(fields)
+            fields.extend((steps, step_s, max_s, wait_s))
+            return True
+        fields[place] += steps
+        fields[place + 1] += step_s
+        fields[place + 2] = max(fields[place + 2], max_s)
+        fields[place + 3] += wait_s
+        return False
+
+    def __getitem__(self, rank: int) -> Sequence[float]:
+        """The fields of a rank."""
+        place = self._places[rank]
+        return self._fields[place : place + FIELDS]
+
+    def __contains__(self, rank: object) -> bool:
+        """Whether a rank reported."""
+        return rank in self._places
+
+    def __iter__(self) -> Iterator[int]:
+        """The ranks, in the order in which they came."""
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        """How many ranks reported."""
+        return len(self._places)
+
+
 class Halves:
     """The paces of all ranks by half window.
 
     >>> halves = Halves()
     >>> for half in range(4):
-    ...     halves.opened((0, half))[7] = array("d", (10, 5.0, 0.6, 0.0))
-    >>> list(halves), halves.paces((0, 1)), halves.paces((0, 9))
+    ...     _ = halves.opened((0, half)).add(7, 10, 5.0, 0.6, 0.0)
+    >>> list(halves), dict(halves.paces((0, 1))), dict(halves.paces((0, 9)))
     ([(0, 0), (0, 1), (0, 2), (0, 3)], {7: array('d', [10.0, 5.0, 0.6, 0.0])}, {})
     """
 
@@ -86,7 +133,7 @@ class Halves:
         if known is not None:
             return known
         place = self._place(key)
-        return {} if place is None else _unpacked(self._parcels.get(self._numbers[place]))
+        return Half() if place is None else _unpacked(self._parcels.get(self._numbers[place]))
 
     def opened(self, key: WindowKey) -> Half:
         """The paces of a half window, to be added to until others are."""
@@ -131,7 +178,10 @@ def _packed(half: Mapping[int, Sequence[float]]) -> bytes:
 
 
 def _unpacked(packed: bytes) -> Half:
-    return {rank: array("d", fields) for rank, *fields in _CELL.iter_unpack(packed)}
+    half = Half()
+    for cell in _CELL.iter_unpack(packed):
+        half.add(*cell)
+    return half
 
 
 def together(one: Sequence[float], other: Sequence[float]) -> Pace:

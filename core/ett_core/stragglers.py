@@ -36,7 +36,7 @@ SPREADS_KEPT = 240
 """Settled windows whose spread counts for that of the attempt: the latest two hours."""
 SHOWN = 50
 USUAL_RULES = StragglerRules()
-NOTHING: Half = {}
+NOTHING = Half()
 
 
 class Straggler(msgspec.Struct, frozen=True, gc=False):
@@ -101,7 +101,7 @@ class RankPaces:
         self._half_s = self.rules.half_s
         self._halves = Halves(archive)
         self._latest_attempt, self._latest_half = -1, 0.0
-        self._latest: Half = {}
+        self._latest = Half()
         """The half window of the latest report."""
         self._cells = 0
         self._slow: dict[tuple[int, int], SlowWindows] = {}
@@ -123,18 +123,10 @@ class RankPaces:
             paces = self._paces(event.attempt, half)
         if paces is None:
             return
-        known = paces.get(rank)
-        steps, step_s, max_s, wait_s = pace_of(times, event.data_wait_s)
-        if known is None:
+        if paces.add(rank, *pace_of(times, event.data_wait_s)):
             self._cells += 1
-            paces[rank] = array("d", (steps, step_s, max_s, wait_s))
             if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
                 self._settle()
-            return
-        known[0] += steps
-        known[1] += step_s
-        known[3] += wait_s
-        known[2] = max(known[2], max_s)
 
     def _paces(self, attempt: int, half: float) -> Half | None:
         """The paces of a half window, to be added to; None where they are settled."""
