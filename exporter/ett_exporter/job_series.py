@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from ett_core.accounting.account import ett_percent
 from ett_core.accounting.attempt_state import SUCCEEDED
@@ -15,7 +16,7 @@ from ett_core.components import UNSAVED_TRAINING
 from ett_core.failures.classes import DOMAINS, UNKNOWN
 from ett_core.fleet.recurrence import latest_row
 from ett_exporter.intervals import best_interval_s, costs_of
-from ett_exporter.text import Sample, Samples, summary
+from ett_exporter.text import LABELS_SHARED, Sample, Samples, summary
 from ett_exporter.views import JobView, has_settled, held_seconds
 
 LABEL_CHARACTERS = 200
@@ -51,9 +52,9 @@ def _time(view: JobView) -> Samples:
     described = [view.label("job_name") or account.job_id, *(view.label(name) for name in INFO_LABELS)]
     described += [view.details.accelerator_type, view.label("scheduler")]
     yield ("ett_job_info", tuple(clip(text) for text in described), 1)
-    yield ("ett_job_state", (account.state,), 1)
+    yield ("ett_job_state", _label(account.state), 1)
     for component, seconds in account.components.items():
-        yield ("ett_job_component_seconds", (component,), seconds)
+        yield ("ett_job_component_seconds", _label(component), seconds)
     yield ("ett_job_wall_seconds", (), account.wall_s)
     yield ("ett_job_held_seconds", (), held_seconds(account.components))
     for window, components in _windows(view):
@@ -82,7 +83,7 @@ def _losses(view: JobView) -> Samples:
     yield from summary("ett_job_time_to_recover_seconds", (), counts.recovered, counts.recovered_s)
     for domain in DOMAINS:
         if domain != UNKNOWN or domain in counts.failures:
-            yield ("ett_job_failures_total", (domain,), counts.failures.get(domain, 0))
+            yield ("ett_job_failures_total", _label(domain), counts.failures.get(domain, 0))
     yield from _failures_in_a_row(view)
     yield from _known("ett_job_unsaved_exposure_seconds", account.unsaved_exposure_s)
     lost_s = account.components.get(UNSAVED_TRAINING, 0.0)
@@ -134,6 +135,12 @@ def _compile(view: JobView) -> Samples:
     if details.caches:
         saved_s = sum(total.saved_s for total in details.caches.values())
         yield ("ett_job_compile_cache_saved_seconds_total", (), saved_s)
+
+
+@lru_cache(LABELS_SHARED)
+def _label(value: str) -> tuple[str]:
+    """A label that many jobs have, as one object: lines tell at once that it is as before."""
+    return (value,)
 
 
 def _known(family: str, value: float | None, *labels: str) -> Samples:
