@@ -83,7 +83,8 @@ class Chunk:
                 column[place] = len(line)
             self._lengths[family] = column
             return b"".join(lines)
-        old, pieces, at = memoryview(self.texts[family]), [], 0
+        old, at = memoryview(self.texts[family]), 0
+        pieces: list[bytes | memoryview] = []
         begins = list(accumulate(lengths, initial=0))
         for place, line in zip(places, lines, strict=True):
             pieces += (old[at : begins[place]], line)

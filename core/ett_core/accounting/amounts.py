@@ -74,7 +74,7 @@ class Amounts(Mapping[str, float]):
         """Whether another mapping holds the same."""
         if isinstance(other, Amounts):
             return self._packed == other._packed
-        return isinstance(other, Mapping) and self._as_dict() == other
+        return self._as_dict() == other if isinstance(other, Mapping) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as a dictionary has none
 
