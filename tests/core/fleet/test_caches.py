@@ -138,7 +138,9 @@ def test_rates_name_each_cache_of_either_run():
 
 
 def runs_of(each):
-    return cache_runs(each.account, each.rows.runs, each.details.run_caches, each.details.labels)
+    return cache_runs(
+        each.account, each.rows.runs, each.details.processes.run_caches, each.details.starts.labels
+    )
 
 
 def test_the_cold_day_of_a_simulated_fleet_is_seen():
@@ -157,6 +159,6 @@ def test_a_number_that_two_attempts_say_names_two_runs():
     """Ids are unique, and the totals of a number count once."""
     each = next(known(scenario("small", jobs=1, report_s=600.0)))
     twice = replace(each.account, attempts=[each.account.attempts[0]] * 2)
-    runs = cache_runs(twice, [each.rows.runs[0]] * 2, each.details.run_caches, {})
+    runs = cache_runs(twice, [each.rows.runs[0]] * 2, each.details.processes.run_caches, {})
     assert [run.id.rpartition("~")[2] for run in runs] == ["0", "0.2"]
     assert not runs[1].caches

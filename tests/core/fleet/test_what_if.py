@@ -35,7 +35,9 @@ class Told:
         self.fold, self.account = job.fold, job.account
         self.classes = [each.failure_class for each in job.diagnoses]
         self.family = job.rows.runs[0].family
-        self.runs = cache_runs(job.account, job.rows.runs, job.details.run_caches, job.details.labels)
+        self.runs = cache_runs(
+            job.account, job.rows.runs, job.details.processes.run_caches, job.details.starts.labels
+        )
         log = job.details.checkpoints
         self.saving = saving_of(job.account, log.count, log.usual().upload_s)
 
