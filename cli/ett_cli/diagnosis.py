@@ -19,7 +19,7 @@ def report(diagnosis: Diagnosis, width: int) -> str:
 
 def _lines(diagnosis: Diagnosis, width: int) -> Iterator[str]:
     yield headline(diagnosis)
-    if diagnosis.message:
+    if diagnosis.message and (diagnosis.evidence or diagnosis.failure_class != NOT_A_FAILURE):
         yield from wrap(diagnosis.message, width, initial_indent="  ", subsequent_indent="  ")
     if diagnosis.failure_class != NOT_A_FAILURE:
         known = CLASSES[diagnosis.failure_class]

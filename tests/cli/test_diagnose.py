@@ -34,6 +34,12 @@ def test_a_directory_of_rank_logs_gives_one_cause_with_its_rank(rank_logs, capsy
     assert "rank_5.log:1" in text
 
 
+def test_where_nothing_ended_it_is_said_once(tmp_path, capsys):
+    (tmp_path / "train.log").write_text("epoch 1 loss 0.3\n")
+    assert main(["diagnose", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "No failure: nothing in these logs says that the job ended.\n"
+
+
 def test_json_has_the_fields_of_the_contract(rank_logs, capsys):
     main(["diagnose", "--json", str(rank_logs)])
     found = json.loads(capsys.readouterr().out)

@@ -17,6 +17,10 @@ PATIENCE_S = 60.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ett report`."""
+    parser.epilog = (
+        "Of a job whose events no exporter has yet: ett ship DIR --exporter URL --once, with the directory "
+        "that `ett run` has named. `ett account DIR` needs no exporter."
+    )
     parser.add_argument("job", nargs="?", metavar="JOB", help="id of the job to report on")
     parser.add_argument("--fleet", choices=WINDOWS, help="report on all jobs, so far back, instead of one")
     parser.add_argument(
