@@ -20,8 +20,8 @@ from ett_trainer_hooks.pipeline.publishing.statuses import AGAIN
 MODULE = "ett_trainer_hooks.pipeline.publishing"
 STOPPED = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 """How a publishing process ends that somebody has stopped."""
-DEPTHS = (handovers.FOLDER, f"*/{handovers.FOLDER}", f"*/*/{handovers.FOLDER}")
-"""Where folders of hand-overs are looked for below a directory."""
+DEPTHS = tuple("*/" * levels + handovers.FOLDER for levels in range(4))
+"""Where folders of hand-overs are looked for below a directory, such as the `run_dir` of `ett train`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ def job_id_of(trainer: str, step: int) -> str:
 
 
 def found_in(directory: Path) -> list[HandOver]:
-    """What is handed over from directories of checkpoints: this one, and those up to two levels below.
+    """What is handed over from directories of checkpoints: this one, and those up to three levels below.
 
     Of a directory of one checkpoint: what belongs to it.
 

@@ -111,13 +111,24 @@ def test_what_failed_is_said_with_its_reason(tmp_path, capsys):
     assert (row["state"], row["checkpoint"]) == ("failed", str(tmp_path / "job" / "step_40"))
 
 
+def waits(checkpoints, step):
+    """A hand-over that nobody could publish."""
+    handover = prepare(checkpoints, step, job_id="j", publishable="a:b", settings={}, predictions=b"")
+    (checkpoints / f"step_{step}").mkdir()
+    (checkpoints / f"step_{step}" / ".metadata").touch()
+    handover.asked_for()
+    return handover
+
+
+def test_those_of_all_runs_are_found(tmp_path):
+    made = waits(tmp_path / "runs" / "job" / "checkpoints" / "committed", 40)
+    assert publishing.found_in(tmp_path / "runs") == [made]
+
+
 def test_of_several_the_newest_is_published_last(tmp_path, monkeypatch):
     """So that it is what `latest` names."""
     for step in (40, 9, 200):
-        record = prepare(tmp_path, step, job_id="j", publishable="a:b", settings={}, predictions=b"")
-        (tmp_path / f"step_{step}").mkdir()
-        (tmp_path / f"step_{step}" / ".metadata").touch()
-        record.asked_for()
+        waits(tmp_path, step)
     steps = []
     monkeypatch.setattr(publishing, "publish", lambda handover, *_: steps.append(handover.step))
     publishing.publish_all(publishing.found_in(tmp_path), publishing.Order(address="m"), {}, steps.append)
