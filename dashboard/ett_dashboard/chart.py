@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from ett_dashboard.theme import ASSETS
+from ett_dashboard.theme import script
 
 PLOTLY_SOURCE = "assets/plotly.min.js"
 """Address of Plotly, relative to the page."""
@@ -19,7 +19,7 @@ PLOTLY_SOURCE = "assets/plotly.min.js"
 _mount = st.components.v2.component(
     "ett_chart",
     html='<div class="ett-chart"></div>',
-    js=(ASSETS / "chart.js").read_text(encoding="utf-8"),
+    js=script("chart.js"),
     isolate_styles=False,
 )
 

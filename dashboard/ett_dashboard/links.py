@@ -1,7 +1,6 @@
-"""Links between the pages of the app are followed in the browser, by `assets/links.js`.
+"""Links between the pages of the app are followed in the browser, by `assets/go.js`.
 
-Pages are drawn with plain links of class `ett-go`. `st.switch_page` would not do: see
-`assets/links.js`.
+Pages are drawn with plain links of class `ett-go`. `st.switch_page` would not do: see `assets/go.js`.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ import uuid
 
 import streamlit as st
 
-from ett_dashboard.theme import ASSETS
+from ett_dashboard.theme import script
 
-_mount = st.components.v2.component(
-    "ett_links", html="", js=(ASSETS / "links.js").read_text(encoding="utf-8"), isolate_styles=False
-)
+_mount = st.components.v2.component("ett_links", html="", js=script("links.js"), isolate_styles=False)
 
 
 def followed() -> None:

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import msgspec
 import streamlit as st
 
-from ett_dashboard.theme import ASSETS
+from ett_dashboard.theme import script
 
 _mount = st.components.v2.component(
     "ett_table",
     html='<div class="ett-scroll" tabindex="0" role="region"><table class="ett-table"><caption></caption>'
     "<thead></thead><tbody></tbody></table></div>",
-    js=(ASSETS / "table.js").read_text(encoding="utf-8"),
+    js=script("table.js"),
     isolate_styles=False,
 )
 

@@ -40,3 +40,8 @@ STREAMLIT_OPTIONS: Mapping[str, str | bool] = {
 def style() -> str:
     """The style sheet of the pieces that the app draws itself."""
     return (ASSETS / "style.css").read_text(encoding="utf-8")
+
+
+def script(name: str) -> str:
+    """The script of a component; whichever comes first lets links be followed, before it draws any."""
+    return "\n".join((ASSETS / one).read_text(encoding="utf-8") for one in ("go.js", name))

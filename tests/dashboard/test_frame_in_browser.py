@@ -21,8 +21,7 @@ def test_choices_go_into_the_address_along_to_other_pages_and_back(app, exporter
     page.goto(f"{app}/?rows=more")
     jobs = page.get_by_role("table", name="Jobs")
     expect(jobs).to_contain_text("Left out")
-    page.get_by_role("combobox", name="Team").click()
-    page.get_by_role("option", name="Frame team").click()
+    page.get_by_role("combobox", name="Team").select_option("Frame team")
     page.wait_for_url("**/?*team=Frame+team")
     expect(jobs).not_to_contain_text("Left out")
     page.reload()
@@ -99,6 +98,47 @@ def test_the_window_and_the_weight_are_chosen_by_buttons_that_say_what_they_mean
     expect(said).to_contain_text("no prices of accelerators are set")
     page.goto(f"{app}/?team=Weighed&weight=cost&price=100")
     expect(said).to_contain_text(re.compile(r"1 job spent \d"))
+
+
+class Withheld:
+    """What the app says to a page; while it is held none of that arrives, and then all of it in its order."""
+
+    def __init__(self, page):
+        self.is_on, self.held = False, []
+        page.route_web_socket("**/_stcore/stream", self._listen)
+
+    def __enter__(self):
+        self.is_on = True
+        return self.held
+
+    def __exit__(self, *_):
+        self.is_on = False
+        for socket, message in self.held:
+            socket.send(message)
+
+    def _listen(self, socket):
+        server = socket.connect_to_server()
+        server.on_message(lambda said: self.held.append((socket, said)) if self.is_on else socket.send(said))
+
+
+def test_choices_that_are_made_before_the_app_answers_all_count(app, exporter, page):
+    """What crosses on the way (another choice, a pause) loses no choice and draws none of before."""
+    post(exporter, recovered("frame/hasty", time.time() - 700, 690, team="Hasty"))
+    answers = Withheld(page)
+    page.goto(f"{app}/?team=Hasty")
+    said = page.locator(".st-key-said")
+    expect(said).to_contain_text("accelerator-hours within the last 24 hours")
+    with answers as held:
+        page.get_by_role("radio", name="7 days").click()
+        until(page, lambda: held, "the app does not answer")
+        page.get_by_role("radio", name="Jobs").click()
+        page.get_by_text("Pause", exact=True).click()
+    page.wait_for_url(re.compile("window=7d.*weight=job"))
+    expect(said).to_contain_text("Every second of every job weighs the same")
+    expect(said).to_contain_text("within the last 7 days")
+    expect(page.locator(".ett-aside")).to_contain_text("paused")
+    for name in ("7 days", "Jobs"):
+        expect(page.get_by_role("radio", name=name)).to_be_checked()
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES])

@@ -14,13 +14,13 @@ from ett_dashboard.prometheus import figures, questions
 from ett_dashboard.prometheus.fields import cache_fields
 from ett_dashboard.prometheus.rows import CacheTotals
 from ett_dashboard.table import table
-from ett_dashboard.views import choices, frame
+from ett_dashboard.views import address, choices, frame
 
 
 def show() -> None:
     """Draw the page."""
     chosen = choices.of_jobs()
-    asked = st.query_params.to_dict()
+    asked = address.asked()
     frame.live(lambda: _draw(chosen, asked))
 
 

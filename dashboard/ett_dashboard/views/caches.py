@@ -11,6 +11,7 @@ import streamlit as st
 from ett_core.fleet.caches import COLD, VERDICTS, WARM
 from ett_dashboard import listing, markup, words
 from ett_dashboard.addresses import changed
+from ett_dashboard.boxes import boxes
 from ett_dashboard.caches import fields, figures, questions
 from ett_dashboard.caches import markup as pieces
 from ett_dashboard.caches.rows import CacheRunRow, CacheRuns
@@ -19,7 +20,7 @@ from ett_dashboard.chart import chart
 from ett_dashboard.live import shared_reads
 from ett_dashboard.settings import of_app
 from ett_dashboard.table import Row, table
-from ett_dashboard.views import cache_totals, choices, frame
+from ett_dashboard.views import address, cache_totals, choices, frame
 
 PATH = "caches"
 ROWS = 40
@@ -32,17 +33,16 @@ def show() -> None:
         cache_totals.show()
         return
     chosen = choices.of_jobs() | _of_runs()
-    asked = st.query_params.to_dict()
+    asked = address.asked()
     frame.live(lambda: _draw(chosen, asked))
 
 
 def _of_runs() -> dict[str, str]:
     """The family and the verdict that were chosen."""
     known = shared_reads().ask(questions.runs({})).value
-    with st.container(horizontal=True, key="of-runs"):
-        family = choices.any_of("family", "Family", [run.family for run in known.runs] if known else [])
-        verdict = choices.any_of("verdict", "Verdict", list(VERDICTS))
-    return {name: value for name, value in (("family", family), ("verdict", verdict)) if value}
+    family = choices.any_of("family", "Family", [run.family for run in known.runs] if known else [])
+    boxes([family, choices.any_of("verdict", "Verdict", VERDICTS)], key="of-runs")
+    return choices.chosen(("family", "verdict"))
 
 
 def _draw(chosen: dict[str, str], asked: dict[str, str]) -> None:

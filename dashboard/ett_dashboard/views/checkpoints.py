@@ -16,7 +16,7 @@ from ett_dashboard.checkpoints.rows import IntervalRow, Intervals
 from ett_dashboard.checkpoints.words import advice, by_the_models, fleet_sentence
 from ett_dashboard.live import shared_reads
 from ett_dashboard.table import table
-from ett_dashboard.views import choices, frame
+from ett_dashboard.views import address, choices, frame
 
 PATH = "checkpoints"
 ROWS = 50
@@ -35,7 +35,7 @@ MEANINGS = {
 def show() -> None:
     """Draw the page; the address may name a job, `?job=`."""
     chosen = choices.of_jobs()
-    asked = st.query_params.to_dict()
+    asked = address.asked()
     job_id = asked.get("job", "")
     job = _known(job_id)
     measured = BY_HAND if job is None else supposed_of(job)

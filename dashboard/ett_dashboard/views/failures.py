@@ -16,7 +16,7 @@ from ett_dashboard.failures.words import fleet_sentence
 from ett_dashboard.figures import leading
 from ett_dashboard.live import shared_reads
 from ett_dashboard.table import table
-from ett_dashboard.views import choices, failure, frame
+from ett_dashboard.views import address, choices, failure, frame
 from ett_dashboard.windows import WITHIN
 
 ORDERS = {"lost": "accelerator-hours", "count": "number"}
@@ -26,13 +26,13 @@ NAMES = (*SHARED, *questions.OF_FAILURES, "sort")
 
 def show() -> None:
     """Draw the page that the address asks for."""
-    failure_id = st.query_params.get("id", "")
+    failure_id = address.asked().get("id", "")
     if failure_id:
-        shared, price = st.query_params.to_dict(), choices.price_per_hour()
+        shared, price = address.asked(), choices.price_per_hour()
         frame.live(lambda: failure.draw(failure_id, shared, price))
         return
     choices.of_jobs()
-    asked, price = _asked(st.query_params), choices.price_per_hour()
+    asked, price = _asked(address.asked()), choices.price_per_hour()
     frame.live(lambda: _draw(asked, price))
 
 

@@ -21,7 +21,7 @@ from ett_dashboard.live import Reading, shared_reads
 from ett_dashboard.rows import FleetAnswer
 from ett_dashboard.settings import Source, of_app
 from ett_dashboard.table import table
-from ett_dashboard.views import choices, frame
+from ett_dashboard.views import address, choices, frame
 from ett_dashboard.windows import WITHIN
 
 FEW_ROWS, MOST_ROWS = 15, 200
@@ -31,10 +31,9 @@ MOST_ALARMS = 3
 def show() -> None:
     """Draw the page: the jobs in one live area, where their time went in another."""
     choices.of_jobs()
-    with st.container(horizontal=True, key="weighing"):
-        window, weight = choices.window(), choices.weight()
+    window, weight = choices.window_and_weight()
     weighing = questions.weighing(weight, choices.price_per_hour())
-    asked = st.query_params.to_dict()
+    asked = address.asked()
     frame.live(lambda: _jobs(asked, window, weighing))
     frame.live(lambda: _time(asked, window, weighing))
 

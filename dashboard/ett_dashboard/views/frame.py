@@ -13,6 +13,7 @@ import streamlit as st
 from ett_dashboard import markup
 from ett_dashboard.live import Reading
 from ett_dashboard.settings import of_app
+from ett_dashboard.views import address
 from ett_dashboard.words import moment
 
 PAUSED = "paused"
@@ -56,7 +57,7 @@ def lacks(what: str) -> bool:
 
 def zone() -> tzinfo:
     """The time zone of the viewer: as chosen, as the app was told, as the browser says, else UTC."""
-    names = (st.query_params.get("zone"), of_app().zone, st.context.timezone)
+    names = (address.asked().get("zone"), of_app().zone, st.context.timezone)
     try:
         return ZoneInfo(next((name for name in names if name), "UTC"))
     except (ZoneInfoNotFoundError, ValueError):

@@ -8,6 +8,7 @@ import streamlit as st
 
 from ett_dashboard import figures, frames, links, markup, tiles, words
 from ett_dashboard.addresses import to_failure, to_failures, to_job, to_page
+from ett_dashboard.boxes import boxes
 from ett_dashboard.chart import chart
 from ett_dashboard.fleet import questions
 from ett_dashboard.job.markup import waterfall, ways
@@ -15,7 +16,7 @@ from ett_dashboard.job.waterfall import steps_of_recovery
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import EvidenceRow, FailureRow, FleetAnswer, JobDetail
 from ett_dashboard.settings import of_app
-from ett_dashboard.views import choices, details, frame, job_over_time, job_starts, job_timeline
+from ett_dashboard.views import address, choices, details, frame, job_over_time, job_starts, job_timeline
 
 MOST_OFFERED = 100
 """Jobs in the box; a part of a name chooses among more."""
@@ -28,9 +29,9 @@ EVIDENCE_HEIGHT = 320
 
 def show() -> None:
     """Draw the page of the job that the address names with `?id=`."""
-    job_id = st.query_params.get("id", "")
+    asked = address.asked()
+    job_id = asked.get("id", "")
     choose(job_id)
-    asked = st.query_params.to_dict()
     if job_id:
         frame.live(lambda: _draw(job_id, asked))
     else:
@@ -45,11 +46,11 @@ def choose(job_id: str) -> None:
 
 def _choose(job_id: str) -> None:
     """A box of the jobs that are most urgent; of very many, another box narrows it to a part of a name."""
-    part = {"text": st.query_params.get("text", "")}
+    part = {"text": address.asked().get("text", "")}
     answer = shared_reads().ask(questions.jobs(part, most=MOST_OFFERED)).value
     titles = {job.job_id: words.plain(job.title, 60) for job in answer.jobs} if answer else {}
     if part["text"] or (answer is not None and answer.total > len(answer.jobs)):
-        choices.words("text", "Text", "Part of a name")
+        boxes([choices.words("text", "Text", "Part of a name")], key="part")
     if job_id:
         shown = shared_reads().job(job_id).value
         titles.setdefault(job_id, words.plain(shown.title if shown else job_id, 60))

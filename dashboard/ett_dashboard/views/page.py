@@ -10,7 +10,7 @@ import streamlit as st
 from ett_dashboard import markup
 from ett_dashboard.addresses import to_board
 from ett_dashboard.settings import of_app
-from ett_dashboard.views import choices, frame
+from ett_dashboard.views import address, choices, frame
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 def above(pages: Sequence[Page], path: str) -> None:
     """The ways to all pages, the settings of the viewer and the switch that holds a page still."""
     with st.container(horizontal=True, vertical_alignment="center", key="above"):
-        asked = st.query_params.to_dict()
+        asked = address.asked()
         st.html(markup.navigation([(page.title, page.path) for page in pages], path, asked))
         source, grafana_url = of_app().source, of_app().grafana_url
         if grafana_url is not None:

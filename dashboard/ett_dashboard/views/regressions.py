@@ -22,7 +22,7 @@ from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.regressions.words import family_name, figure_meaning, figure_name
 from ett_dashboard.settings import of_app
 from ett_dashboard.table import table
-from ett_dashboard.views import choices, frame
+from ett_dashboard.views import address, choices, frame
 from ett_dashboard.windows import WITHIN
 
 WINDOWS = ("7d", "30d", "90d")
@@ -35,7 +35,7 @@ def show() -> None:
         frame.lacks("the history of each family of jobs")
         return
     choices.of_jobs()
-    asked = _asked(st.query_params)
+    asked = _asked(address.asked())
     frame.live(lambda: _draw(asked))
 
 

@@ -9,10 +9,11 @@ import streamlit as st
 
 from ett_core.fleet.what_if import FAILURE_PREFIX, LEVERS
 from ett_dashboard import markup
+from ett_dashboard.boxes import Box, boxes
 from ett_dashboard.chart import chart
 from ett_dashboard.live import shared_reads
 from ett_dashboard.settings import of_app
-from ett_dashboard.views import choices, frame
+from ett_dashboard.views import address, choices, frame
 from ett_dashboard.weights import UNITS, quantity
 from ett_dashboard.what_if import figures, questions
 from ett_dashboard.what_if.frames import priced
@@ -21,6 +22,8 @@ from ett_dashboard.what_if.words import answer_sentence, basis, title
 from ett_dashboard.words import points, ratio
 
 LEVERS_KEY = "levers"
+MOST_CLASSES = 10
+"""Classes of failures that are offered, the dearest; an address may name others."""
 
 
 def show() -> None:
@@ -30,8 +33,7 @@ def show() -> None:
         frame.lacks("what would be without some losses")
         return
     chosen = choices.of_jobs()
-    with st.container(horizontal=True, key="what-if-choices"):
-        window, weight = choices.window(), choices.weight()
+    window, weight = choices.window_and_weight()
     price = choices.price_per_hour()
     levers = _levers(window, chosen)
     frame.live(lambda: _draw(Asked(window, weight, price, levers, chosen)))
@@ -49,43 +51,16 @@ class Asked(NamedTuple):
 
 def _levers(window: str, chosen: Mapping[str, str]) -> list[str]:
     """The levers that are supposed: those for all, and classes of failures, the dearest first."""
-    given = [key for key in st.query_params.get(LEVERS_KEY, "").split(",") if key]
+    given = [key for key in address.asked().get(LEVERS_KEY, "").split(",") if key]
     found = shared_reads().ask(questions.what_if(window, "accelerator", (), chosen)).value
-    there = [row.key for row in found.alone if row.key.startswith(FAILURE_PREFIX)] if found else []
-    classes = list(dict.fromkeys([*there, *(key for key in given if key.startswith(FAILURE_PREFIX))]))
-    others, gone = (f"{what} {','.join(given)}" for what in ("levers", "classes"))
-    st.session_state[others] = [key for key in given if key in LEVERS]
-    st.session_state[gone] = [key for key in given if key in classes]
-    left, right = st.columns([3, 2])
-    with left:
-        st.pills(
-            "Suppose that",
-            list(LEVERS),
-            selection_mode="multi",
-            format_func=title,
-            wrap=True,
-            key=others,
-            on_change=lambda: _keep(others, gone),
-        )
-    with right:
-        st.multiselect(
-            "and that these failures never happened",
-            classes,
-            format_func=lambda key: key.removeprefix(FAILURE_PREFIX),
-            placeholder="Classes, the dearest first",
-            key=gone,
-            on_change=lambda: _keep(others, gone),
-        )
-    return [*(key for key in given if key in LEVERS), *(key for key in given if key in classes)]
-
-
-def _keep(others: str, gone: str) -> None:
-    """Put the levers of two widgets into the address."""
-    levers = [*st.session_state[others], *st.session_state[gone]]
-    if levers:
-        st.query_params[LEVERS_KEY] = ",".join(levers)
-    else:
-        st.query_params.pop(LEVERS_KEY, None)
+    classes = [row.key for row in found.alone if row.key.startswith(FAILURE_PREFIX)] if found else []
+    kept = [key for key in given if key.startswith(FAILURE_PREFIX)]
+    offered = list(dict.fromkeys([*LEVERS, *classes[:MOST_CLASSES], *kept]))
+    named = [(key, title(key)) for key in offered]
+    boxes(
+        [Box(name=LEVERS_KEY, title="Suppose that", kind="several", options=named, titled=True)], key="levers"
+    )
+    return [key for key in given if key in offered]
 
 
 def _draw(asked: Asked) -> None:
