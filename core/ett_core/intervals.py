@@ -97,7 +97,7 @@ def costs_of_job(
         components: seconds by component so far.
         saves: how many checkpoints it took.
         blocking_s: seconds that all of them together blocked the trainer.
-        failures: attempts that failed.
+        failures: attempts that failed in their loop (`JobAccount.loop_failures`).
         upload_s: from a save to its durability.
 
     A job that trained for an hour and is dead since yesterday is like one that is dead since a minute:

@@ -15,7 +15,7 @@ def costs_of(view: JobView) -> Costs | None:
         view.account.components,
         saves=details.checkpoint_count,
         blocking_s=details.checkpoint_blocking_s,
-        failures=len(view.account.failures),
+        failures=view.account.loop_failures,
         upload_s=details.checkpoint_upload_s or 0.0,
     )
 
@@ -50,7 +50,7 @@ def interval_row(view: JobView, costs: Costs) -> IntervalRow:
         finished=account.finished,
         accelerators=view.accelerator_weight,
         saves=details.checkpoint_count,
-        failures=len(account.failures),
+        failures=int(costs.failures),
         wall_s=account.wall_s,
         loop_s=costs.train_s,
         interval_s=details.checkpoint_interval_s or costs.train_s / details.checkpoint_count,

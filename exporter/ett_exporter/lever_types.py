@@ -71,7 +71,8 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     """How one job saves, and how it should.
 
     `interval_s`: median seconds between its latest saves (of its only save: `loop_s`);
-    `blocking_s`: of one save; `best_s` from its own failures, null without one;
+    `failures`: those that struck in its loop; `blocking_s`: of one save; `best_s` from both, null without
+    a failure;
     `shortest_s` and `longest_s` hold the best with 90 % confidence (null: no longest).
     `blocked_s`, `unsaved_s`, `recovery_s`: what saves blocked, what failures took, and the way back, in
     all. `loop_s`: seconds in which its loop went on, stalls aside. Of these `wasted_percent` is blocked and

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ett_core.accounting import STATES
 from ett_core.urgency import urgency
 from ett_dashboard.checkpoints import questions as interval_questions
+from ett_dashboard.checkpoints.rows import IntervalRow
 from ett_dashboard.client import ExporterError, LacksError, UnknownJobError
 from ett_dashboard.failures import questions as failure_questions
 from ett_dashboard.fleet import questions as fleet_questions
@@ -24,6 +25,7 @@ from ett_dashboard.prometheus import caches, failures, fleet_time, jobs, questio
 from ett_dashboard.prometheus.answers import Line, Sample
 from ett_dashboard.prometheus.api import MOST_JOBS, PrometheusApi
 from ett_dashboard.prometheus.engine import Engine
+from ett_dashboard.prometheus.intervals import interval_row
 from ett_dashboard.prometheus.promql import Series, among, containing, equals, quoted
 from ett_dashboard.prometheus.settings import PrometheusSettings
 from ett_dashboard.rows import CacheRow, Job
@@ -114,6 +116,27 @@ def test_a_job_is_told_as_far_as_its_series_tell():
     assert (row.failures, row.ttr_s, row.attempts) == (3, [30.0, None, None], 4)
     assert row.caches == {"fx_graph": CacheRow(7, 3)}
     assert (row.step, row.unsaved_exposure_s, row.last_durable_at) == (None, None, None)
+
+
+def test_failures_before_the_loop_are_none_of_the_interval():
+    """Of three failures one struck in the loop, by the best interval that the exporter tells; or none did."""
+
+    def row(*intervals: Sample) -> IntervalRow:
+        saves = {"sum": 8.0, "count": 4}
+        own = {"job_id": "j"}
+        told_too = [
+            sample(f"ett_job_checkpoint_blocking_seconds_{name}", value, **own)
+            for name, value in saves.items()
+        ]
+        figures = jobs.figures_of_jobs([*told("j"), *told_too, *intervals])["j"]
+        job = jobs.job("j", figures, as_of=1000.0)
+        assert job.failures == 3
+        return interval_row(job, figures)
+
+    best_s = (2 * 2.0 * 100.0 / 1) ** 0.5
+    found = row(sample("ett_job_checkpoint_interval_seconds", best_s, job_id="j", kind="optimal"))
+    assert (found.failures, found.best_s) == (1, pytest.approx(best_s))
+    assert (row().failures, row().best_s) == (0, None)
 
 
 def test_a_job_that_two_tell_of_is_told_by_one():

@@ -151,6 +151,23 @@ def test_the_best_interval_of_a_dead_job_stays_as_it_is(service, blank_story):
     assert {name: later[name] for name in told} == {name: soon[name] for name in told}
 
 
+def test_failures_before_the_loop_do_not_move_the_best_interval(service, blank_story):
+    """Of a job that failed once in its loop and twice on its way back into it, one counts, everywhere."""
+    story = compiled(blank_story("starts/1", BEGIN), hits=0, compile_s=60.0, ends=False)
+    for attempt, at in enumerate((170.0, 180.0), 1):
+        story.tell(at, ev.AttemptStart, attempt=attempt, world_size=4)
+        story.tell(at + 2, ev.Failure, attempt=attempt, exit_code=1, exception="OSError", message="no device")
+        story.tell(at + 3, ev.AttemptEnd, attempt=attempt, status="failed", exit_code=1)
+    opened = service(now=NOW)
+    for body in story.bodies().values():
+        opened.ingest(body)
+    intervals, jobs = (answer.json()["jobs"] for answer in asked(opened, "/intervals", "/jobs"))
+    assert (jobs[0]["failures"], intervals[0]["failures"]) == (3, 1)
+    assert intervals[0]["best_s"] == pytest.approx((2 * 101.0) ** 0.5)
+    samples = [sample for view in opened.known_views(NOW) for sample in job_samples(view)]
+    assert intervals[0]["best_s"] in {value for _, labels, value in samples if "optimal" in labels}
+
+
 def test_what_if_begins_with_the_fleet_as_it_is(told):
     """Without levers: the same sums as the fleet's; with them: less time, the same training."""
     fleet, plain, both = (

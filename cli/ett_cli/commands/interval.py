@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--blocking-s", type=float, required=True, metavar="B", help="seconds one save blocks the trainer"
     )
     rate = parser.add_mutually_exclusive_group(required=True)
-    rate.add_argument("--failures", type=float, metavar="N", help="failures in the training time")
+    rate.add_argument(
+        "--failures", type=float, metavar="N", help="failures in that time, not before the loop"
+    )
     rate.add_argument("--mtbf-s", type=float, metavar="M", help="or: mean seconds between failures")
     rate.add_argument("--nodes", type=float, metavar="N", help="or: nodes of the job, see --node-failures")
     parser.add_argument(

@@ -13,6 +13,8 @@ import msgspec
 from ett_core.components import BETWEEN_ATTEMPTS, COMPONENTS, TRAINING, UNOBSERVED, group_seconds
 
 NS = 1_000_000_000
+FAILED = "failed"
+"""The outcome of an attempt that ended in a failure."""
 
 
 class Stretch(msgspec.Struct, frozen=True, gc=False):
@@ -147,6 +149,11 @@ class JobAccount(msgspec.Struct, frozen=True):
     def groups(self) -> dict[str, float]:
         """Seconds by group: effective, idleness, failure, unknown."""
         return group_seconds(self.components)
+
+    @property
+    def loop_failures(self) -> int:
+        """Failures that struck in a loop; one before it took no training, however seldom the job saves."""
+        return sum(each.outcome == FAILED and each.loop_start is not None for each in self.attempts)
 
     @property
     def ett_percent(self) -> float | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ett_core.accounting.account import NS
+from ett_core.accounting.account import FAILED, NS
 from ett_core.accounting.attempt import Attempt
 from ett_core.accounting.attempt_state import BY_DECISION, SUCCEEDED
 from ett_core.accounting.settings import Settings
 
-RUNNING, FAILED = "running", "failed"
+RUNNING = "running"
 
 
 class JobEnded(NamedTuple):

@@ -6,6 +6,7 @@ Pure functions of a chain.
 from __future__ import annotations
 
 from ett_core.accounting.account import (
+    FAILED,
     FailureAccount,
     JobAccount,
     in_seconds,
@@ -21,7 +22,7 @@ from ett_core.accounting.fallback import (
     weakest,
 )
 from ett_core.accounting.kept import kept_of
-from ett_core.accounting.layout import FAILED, RUNNING, Span
+from ett_core.accounting.layout import RUNNING, Span
 from ett_core.accounting.partition import Totals, add_up
 from ett_core.accounting.state import state_of
 from ett_core.components import TRAINING

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ett_core.accounting.account import FAILED
 from ett_core.accounting.attempt_state import BY_DECISION, SUCCEEDED
 from ett_core.accounting.head import Head
-from ett_core.accounting.layout import FAILED, Layout
+from ett_core.accounting.layout import Layout
 from ett_core.accounting.partition import Partition
 
 STATES = (

@@ -45,11 +45,12 @@ class Lost(msgspec.Struct, frozen=True, gc=False):
     """What one failure could take.
 
     `trained_s`: seconds of training in its attempt, lost or not; `in_window`: the share (0 to 1) of
-    what it took that lies in the window.
+    what it took that lies in the window; `in_loop`: whether it struck in a loop, and not before it.
     """
 
     trained_s: float
     in_window: float
+    in_loop: bool
 
 
 def pieces(account: JobAccount, window: Mapping[str, float], begin: float) -> list[Piece]:
@@ -155,6 +156,7 @@ def lost_by_failure(account: JobAccount, found: Sequence[Piece], begin: float) -
         Lost(
             _trained_s(attempt),
             min(seconds / failure.unsaved_s, 1.0) if failure.unsaved_s else float(failure.time >= begin),
+            attempt.loop_start is not None,
         )
         for attempt, failure, seconds in zip(ended, account.failures, here, strict=True)
     ]

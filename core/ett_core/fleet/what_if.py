@@ -241,11 +241,12 @@ def _left(component: str, amount: float, levers: Levers) -> float:
 
 
 def mean_between_failures_s(jobs: Iterable[JobTime], gone: frozenset[str] = frozenset()) -> float | None:
-    """Training seconds of all jobs by failure that is left; None where none is."""
+    """Training seconds of all jobs by failure in a loop that is left; None where none is."""
     trained_s, failures = 0.0, 0
     for job in jobs:
         trained_s += job.saving.trained_s
-        failures += sum(1 for name in job.classes if name not in gone)
+        told = zip(job.classes, job.lost, strict=True)
+        failures += sum(lost.in_loop for name, lost in told if name not in gone)
     return trained_s / failures if failures and trained_s else None
 
 
@@ -266,7 +267,7 @@ def best_interval_s(saving: Saving, failures: int, fleet_between_s: float) -> fl
 def saves_at_best(job: JobTime, fleet_between_s: float, gone: frozenset[str]) -> tuple[float, float]:
     """How many more seconds of blocking and of unsaved training a job has in the window at its best."""
     kept = [place for place, name in enumerate(job.classes) if name not in gone]
-    interval_s = best_interval_s(job.saving, len(kept), fleet_between_s)
+    interval_s = best_interval_s(job.saving, sum(job.lost[place].in_loop for place in kept), fleet_between_s)
     if interval_s is None:
         return 0.0, 0.0
     used_s = job.saving.trained_s / job.saving.count

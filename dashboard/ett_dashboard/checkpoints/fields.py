@@ -46,7 +46,7 @@ def fields(asked: Mapping[str, str]) -> list[Field[IntervalRow]]:
         seconds("blocking_s", "Blocking", "Seconds that one save blocks the trainer."),
         seconds("upload_s", "Upload", "From a save to its durability, median of the latest."),
         count("saves", "Saves", "Checkpoints saved so far."),
-        count("failures", "Failures", "Attempts that failed."),
+        count("failures", "Failures", "Attempts that failed in their loop; before it no save is at stake."),
     ]
 
 

@@ -1,14 +1,17 @@
 """Figures of jobs to how they save and should. Pure.
 
-Uploads are in no metric: the best interval does not depend on them, what it would waste does.
+Uploads are in no metric: the best interval does not depend on them, what it would waste does. Nor is the
+number of failures that struck in the loop, but the best interval that the exporter tells was made of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from ett_core.components import CHECKPOINT_BLOCKING, UNSAVED_TRAINING
-from ett_core.intervals import costs_of_job, interval_range_s, optimal_interval_s, wasted
+from ett_core.intervals import Costs, costs_of_job, interval_range_s, optimal_interval_s, wasted
 from ett_dashboard.checkpoints.rows import IntervalRow
 from ett_dashboard.prometheus.jobs import Figures
 from ett_dashboard.rows import Job
@@ -19,9 +22,11 @@ INTERVAL = "ett_job_checkpoint_interval_seconds"
 def interval_row(job: Job, figures: Figures) -> IntervalRow | None:
     """How a job saves; None of one that never saved."""
     saves, blocking_s = job.checkpoint_count or 0, job.checkpoint_blocking_s or 0.0
-    costs = costs_of_job(job.components, saves=saves, blocking_s=blocking_s, failures=job.failures)
-    if costs is None:
+    once = costs_of_job(job.components, saves=saves, blocking_s=blocking_s, failures=1)
+    if once is None:
         return None
+    intervals = figures.by(INTERVAL, "kind")
+    costs = replace(once, failures=failures_behind(once, intervals.get("optimal")))
     best_s = optimal_interval_s(costs)
     shortest_s, longest_s = interval_range_s(costs)
     blocked_s, unsaved_s = _measured_s(job.components)
@@ -38,10 +43,10 @@ def interval_row(job: Job, figures: Figures) -> IntervalRow | None:
         finished=job.finished,
         accelerators=accelerators,
         saves=saves,
-        failures=job.failures,
+        failures=int(costs.failures),
         wall_s=job.wall_s,
         loop_s=costs.train_s,
-        interval_s=figures.by(INTERVAL, "kind").get("actual") or costs.train_s / saves,
+        interval_s=intervals.get("actual") or costs.train_s / saves,
         blocking_s=costs.blocking_s,
         blocked_s=blocked_s,
         unsaved_s=unsaved_s,
@@ -53,6 +58,17 @@ def interval_row(job: Job, figures: Figures) -> IntervalRow | None:
         best_percent=None if best is None else best.percent,
         excess_accelerator_s=excess_s * accelerators,
     )
+
+
+def failures_behind(once: Costs, best_s: float | None) -> int:
+    """The failures by which an interval is the best one, of costs with a single one; 0 where none is.
+
+    >>> once = Costs(blocking_s=10.0, failures=1, train_s=7200.0)
+    >>> failures_behind(once, 154.92), failures_behind(once, None)
+    (6, 0)
+    """
+    of_one_s = optimal_interval_s(once)
+    return 0 if not best_s or of_one_s is None else round((of_one_s / best_s) ** 2)
 
 
 def _measured_s(components: Mapping[str, float]) -> tuple[float, float]:

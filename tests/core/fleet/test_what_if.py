@@ -6,6 +6,7 @@ import pytest
 from event_soup import soups
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from simulated_rows import END, known
 
 from ett_cli.simulate.settings import scenario
@@ -154,6 +155,15 @@ def test_intervals_follow_the_failures_that_are_left(told):
     plain = fleet.with_levers(Levers.of(["intervals"]))
     fewer = fleet.with_levers(Levers(few, frozenset(["intervals"])))
     assert fewer.components["checkpoint_blocking"] < plain.components["checkpoint_blocking"]
+
+
+def test_failures_before_the_loop_move_no_interval(told):
+    """The same job, had its failures come before the loop, saves as if it had none."""
+    found = times(told)
+    before = [replace(job, lost=[replace(lost, in_loop=False) for lost in job.lost]) for job in found]
+    assert any(lost.in_loop for job in found for lost in job.lost)
+    assert mean_between_failures_s(found) > 0
+    assert mean_between_failures_s(before) is None
 
 
 def test_a_job_that_never_saved_or_a_fleet_that_never_failed_keeps_its_intervals(told):
