@@ -18,7 +18,7 @@ from ett_cli.simulate.hazards import Hazards, node_name
 from ett_cli.simulate.plans import plan_of
 from ett_cli.simulate.settings import SCENARIOS, Scenario, scenario
 from ett_cli.simulate.truth import JobTruth
-from ett_core.events import AnyEvent, Evidence, Failure, decode, encode
+from ett_core.events import AnyEvent, Checkpoint, Decision, Evidence, Failure, FirstBatch, decode, encode
 
 END_MS = 1_764_000_000_000
 HOUR_S = 3600.0
@@ -206,6 +206,19 @@ def test_few_ranks_of_a_large_job_report():
     shape = scenario("launch", days=0.1, ranks=1024)
     ranks = {event.rank for event in events_of(shape)}
     assert ranks == {-1, 0, 128, 256, 384, 512, 640, 768, 896}
+
+
+def test_jobs_that_save_behind_their_trainers_back_tell_at_each_loop_how_often():
+    """Each loop that begins has the decision of its leader; jobs that save as they always did have none."""
+    for adoption in (-1.0, 2.0):
+        told = list(events_of(scenario("small", days=0.2, ranks=8, adoption=(adoption, adoption))))
+        saves = {event.job_id for event in told if isinstance(event, Checkpoint) and event.mode == "async"}
+        decided = [event for event in told if isinstance(event, Decision)]
+        assert saves <= {event.job_id for event in decided}
+        assert bool(saves) == bool(decided) == (adoption > 0)
+        loops = Counter((e.job_id, e.attempt) for e in told if isinstance(e, FirstBatch) and e.rank == 0)
+        assert Counter((e.job_id, e.attempt) for e in decided) <= loops
+        assert all(event.values["interval_s"] > event.values["blocking_s"] > 0 for event in decided)
 
 
 def test_memory_does_not_grow_with_the_length_of_a_job():

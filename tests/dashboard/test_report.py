@@ -14,10 +14,12 @@ from fleet_answers import AT, bucket, failure, group, node, outbreak, regression
 
 from ett_cli.main import main
 from ett_core.accounting.account import AttemptAccount
+from ett_core.decision_log import DecisionLine
 from ett_core.fleet.families import Family
 from ett_core.throughput import Throughput
 from ett_dashboard.failures.rows import Failures, JobFailure, Nodes, Regressions
 from ett_dashboard.fleet.rows import FleetTime, FleetWindow
+from ett_dashboard.job.rows import Decisions
 from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.report import fleet, job
 from ett_dashboard.report.fleet import FleetReport
@@ -30,6 +32,19 @@ from ett_dashboard.server import plotly_file
 
 UTC = timezone.utc
 HOSTILE = "</script><script>x</script><a href='y'>z</a><!--"
+
+
+UNDECIDED = Decisions(as_of=AT)
+
+
+def decided(words: str, times: int = 1) -> Decisions:
+    lines = [
+        DecisionLine(
+            attempt=0, time=AT + n, rank=0, node="n0", what=f"{words} {n}", why=words, values={words: n}
+        )
+        for n in range(times)
+    ]
+    return Decisions(as_of=AT, decisions=lines, total=times)
 
 
 def of_job(**fields: object) -> JobFailure:
@@ -130,7 +145,7 @@ def test_a_job_is_told_with_its_starts_recoveries_and_throughput():
         throughput=Throughput(begin=AT, width_s=64.0, steps=(8.0, 64.0), samples=(64.0, 512.0)),
         world_size=1,
     )
-    page = document("t", job.pieces(told, UTC), "").decode()
+    page = document("t", job.pieces(told, UNDECIDED, UTC), "").decode()
     rows = {
         title: re.findall(r'data-component="([^"]*)"', table)
         for title, table in re.findall(
@@ -181,7 +196,7 @@ def test_a_table_is_inert_and_says_what_it_leaves_out():
 
 
 def test_a_job_is_told_with_its_partition_failures_and_evidence():
-    page = document("t", job.pieces(told_job([of_job()]), UTC), "").decode()
+    page = document("t", job.pieces(told_job([of_job()]), UNDECIDED, UTC), "").decode()
     for said in (
         "ads/a",
         "70.0 %",
@@ -197,9 +212,21 @@ def test_a_job_is_told_with_its_partition_failures_and_evidence():
 
 
 def test_a_job_without_anything_is_told_too():
-    page = document("t", job.pieces(told_job(stretches=0), UTC), "").decode()
+    page = document("t", job.pieces(told_job(stretches=0), UNDECIDED, UTC), "").decode()
     assert "No stretch of time is known so far." in page
     assert "None so far" in page
+
+
+def test_a_job_is_told_with_what_its_pipeline_decided():
+    """The latest of very many; their words are the page's."""
+    page = document("t", job.pieces(told_job(), decided("save every", 60), UTC), "").decode()
+    assert page.count("<bdi>save every</bdi>") == 40
+    assert "<bdi>save every 0</bdi>" in page
+    assert "20 earlier ones are left out." in page
+    assert (
+        "no part of the optimised pipeline"
+        in document("t", job.pieces(told_job(), UNDECIDED, UTC), "").decode()
+    )
 
 
 def test_a_fleet_is_told_with_what_failed_and_what_became_slower():
@@ -223,7 +250,7 @@ def test_a_fleet_is_told_with_what_failed_and_what_became_slower():
 @pytest.mark.parametrize(
     "pieces",
     [
-        job.pieces(told_job([of_job(cause=HOSTILE, message=HOSTILE)], name=HOSTILE), UTC),
+        job.pieces(told_job([of_job(cause=HOSTILE, message=HOSTILE)], name=HOSTILE), decided(HOSTILE), UTC),
         fleet.pieces(told_fleet(HOSTILE), UTC),
     ],
     ids=["job", "fleet"],
@@ -242,7 +269,9 @@ def test_a_huge_job_stays_small():
     rows = [EvidenceRow(time=AT + n, rank=n, text="x" * 8000) for n in range(400)]
     failures = [of_job(attempt=n, evidence=rows) for n in range(200)]
     told = told_job(failures, stretches=2000)
-    page = document(job.title(told), job.pieces(told, UTC), plotly_file().read_text(encoding="utf-8"))
+    page = document(
+        job.title(told), job.pieces(told, UNDECIDED, UTC), plotly_file().read_text(encoding="utf-8")
+    )
     assert len(page) < 6_000_000
     assert b"180 earlier ones" in page
     assert b"375 more lines are left out" in page

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ett_cli.simulate.catalogue import BY_CLASS, SAVE, SAVE_HANG
 from ett_cli.simulate.endings import die_saving, reach_target, struck
 from ett_cli.simulate.hazards import Strike
-from ett_cli.simulate.saves import tell_phase, tell_recompile, tell_save
+from ett_cli.simulate.saves import tell_interval, tell_phase, tell_recompile, tell_save
 from ett_cli.simulate.scene import Ending, Hardware, Scene, Telling
 from ett_cli.simulate.starts import Start
 from ett_cli.simulate.truth import SlowTruth
@@ -91,6 +91,8 @@ class Loop:
     def tell(self) -> Generator[Told, None, Ending]:
         """The events of the loop, and how it ended."""
         scene, plan = self._scene, self._scene.plan
+        if plan.asynchronous:
+            yield tell_interval(plan, self._leader, self._at_ms)
         yield from self._report(self._first_beat())
         while scene.step < self._target:
             beat = self._draw_beat()

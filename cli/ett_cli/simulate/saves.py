@@ -1,10 +1,22 @@
-"""Phases of the training loop that the trainer waits for: saves, evaluations, recompilations."""
+"""Phases of the training loop that the trainer waits for: saves, evaluations, recompilations.
+
+And what a job says of how often it saves.
+"""
 
 from __future__ import annotations
 
+from ett_cli.simulate.plans import Plan
 from ett_cli.simulate.scene import Scene, Telling, TellingUntil
-from ett_cli.simulate.voices import Voice
-from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Compile, PhaseBegin, PhaseEnd
+from ett_cli.simulate.voices import Told, Voice
+from ett_core.events import (
+    Checkpoint,
+    CheckpointDurable,
+    CheckpointFailed,
+    Compile,
+    Decision,
+    PhaseBegin,
+    PhaseEnd,
+)
 
 SAVES_THAT_FAIL = 0.01
 
@@ -19,6 +31,15 @@ def tell_phase(scene: Scene, leader: Voice, phase: str, at_ms: int, length_ms: i
     yield leader.say(PhaseEnd, end_ms, phase=phase, step=scene.step)
     scene.ledger.ended(leader.ns(end_ms))
     return end_ms
+
+
+def tell_interval(plan: Plan, leader: Voice, at_ms: int) -> Told:
+    """What a job that saves behind its trainer's back decided on how often it does."""
+    interval_s = plan.steps_a_save * plan.step_ms / 1000
+    figures = {"interval_s": interval_s, "blocking_s": plan.blocking_s, "upload_s": plan.upload_s}
+    why = f"a save blocks {plan.blocking_s:.3g} s and is durable after {plan.upload_s:.3g} s"
+    what = f"a checkpoint every {interval_s:,.0f} s of training"
+    return leader.say(Decision, at_ms, what=what, why=why, values=figures)
 
 
 def tell_recompile(scene: Scene, leader: Voice, at_ms: int) -> TellingUntil:

@@ -14,8 +14,9 @@ from ett_dashboard.failures.frames import evidence_lines
 from ett_dashboard.failures.rows import JobFailure
 from ett_dashboard.failures.words import failure_sentence, recurrence
 from ett_dashboard.job.markup import waterfall
+from ett_dashboard.job.rows import Decisions
 from ett_dashboard.job.waterfall import steps_of_recovery
-from ett_dashboard.report.job_parts import starts_of, throughput_of
+from ett_dashboard.report.job_parts import decisions_of, starts_of, throughput_of
 from ett_dashboard.report.pieces import Chart, Columns, Piece, table
 from ett_dashboard.report.rows import ReportedJob
 from ett_dashboard.rows import StretchRow
@@ -37,7 +38,7 @@ def title(job: ReportedJob) -> str:
     return f"{plain(job.title)}: effective training time"
 
 
-def pieces(job: ReportedJob, zone: tzinfo) -> list[Piece]:
+def pieces(job: ReportedJob, decided: Decisions, zone: tzinfo) -> list[Piece]:
     """The report from top to bottom; moments are in `zone`."""
     shares = frames.partition(job.components)
     return [
@@ -56,6 +57,8 @@ def pieces(job: ReportedJob, zone: tzinfo) -> list[Piece]:
         *starts_of(job),
         *throughput_of(job, zone),
         *_details(job, zone),
+        *decisions_of(decided, zone),
+        *_versions(job),
     ]
 
 
@@ -141,10 +144,12 @@ def _details(job: ReportedJob, zone: tzinfo) -> list[Piece]:
         ranks.append(table("Checkpoints", saves, formats, most=MOST_ROWS // 4))
     else:
         ranks.append(markup.quiet("None so far: a failure takes back everything since the start."))
-    parts: list[Piece] = [Columns(cells=[caches, ranks], widths=[1, 1])]
-    if job.versions or job.labels:
-        parts += [markup.section("Versions and labels"), markup.versions(job)]
-    return parts
+    return [Columns(cells=[caches, ranks], widths=[1, 1])]
+
+
+def _versions(job: ReportedJob) -> list[Piece]:
+    told = job.versions or job.labels
+    return [markup.section("Versions and labels"), markup.versions(job)] if told else []
 
 
 def _last_that_trained(job: ReportedJob) -> AttemptAccount | None:

@@ -1,4 +1,4 @@
-"""Starts and throughput in the report of a job, as on its page. Pure."""
+"""Starts, throughput and decisions in the report of a job, as on its page. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from html import escape
 from ett_dashboard import markup
 from ett_dashboard.job import fields, throughput
 from ett_dashboard.job.markup import waterfall
+from ett_dashboard.job.rows import Decisions
 from ett_dashboard.job.tiles import throughput_tiles
+from ett_dashboard.job.told import decisions_table
 from ett_dashboard.job.waterfall import Start, starts, steps_of_start
 from ett_dashboard.job.words import start_sentence
 from ett_dashboard.report.pieces import Chart, Piece, listed
@@ -17,6 +19,7 @@ from ett_dashboard.report.rows import ReportedJob
 MOST_STARTS = 10
 """The latest starts are taken apart, the others stand in the table only."""
 MOST_ATTEMPTS = 40
+MOST_DECISIONS = 40
 
 
 def starts_of(job: ReportedJob) -> list[Piece]:
@@ -41,6 +44,17 @@ def _start(job: ReportedJob, start: Start, *, is_open: bool) -> str:
     hidden = markup.quiet(told.do) if told.do else ""
     how = f"{told.how[:1].upper()}{told.how[1:]}"
     return f"<details{' open' if is_open else ''}><summary>{escape(how)}</summary>{drawn}{hidden}</details>"
+
+
+def decisions_of(told: Decisions, zone: tzinfo) -> list[Piece]:
+    """What its pipeline decided, and why."""
+    head = markup.section("Decisions", "what its pipeline decided, and why; the latest first")
+    if not told.decisions:
+        return [head, markup.quiet("None: no part of the optimised pipeline told of one.")]
+    shown = told.decisions[:MOST_DECISIONS]
+    table = markup.scrolled(decisions_table(shown, zone), "Decisions")
+    left = told.total - len(shown)
+    return [head, table, markup.quiet(f"{left:,} earlier ones are left out.")] if left else [head, table]
 
 
 def throughput_of(job: ReportedJob, zone: tzinfo) -> list[Piece]:

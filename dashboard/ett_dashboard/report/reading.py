@@ -12,6 +12,7 @@ from pathlib import Path
 from ett_dashboard.client import Api
 from ett_dashboard.failures import questions
 from ett_dashboard.fleet.questions import by_group, jobs
+from ett_dashboard.job.questions import decisions
 from ett_dashboard.report import fleet, job, rows
 from ett_dashboard.report.fleet import FleetReport
 from ett_dashboard.report.page import document
@@ -28,7 +29,8 @@ def job_report(api: Api, job_id: str, zone: tzinfo) -> bytes:
         ExporterError: no usable answer.
     """
     told = api.ask(rows.job(job_id))
-    return _file(job.title(told), job.pieces(told, zone), told.known_at, zone)
+    decided = api.ask(decisions(job_id))
+    return _file(job.title(told), job.pieces(told, decided, zone), told.known_at, zone)
 
 
 def fleet_report(api: Api, window: str, zone: tzinfo, now: float) -> bytes:
