@@ -90,7 +90,7 @@ def read(modules):
     }
 
 
-SETTINGS = ("precompile_headers", "instructions_ok")
+SETTINGS = ("header_maker", "instructions_ok")
 
 
 def saved_twice():
@@ -124,7 +124,7 @@ WHOLE = {
     "stages": ["aot_autograd", "dynamo"],
     "caches": {"fx_graph": 2, "autotune": 3, "pgo": 1},
     "iterators": True,
-    "settings": ["precompile_headers", "instructions_ok"],
+    "settings": ["header_maker", "instructions_ok"],
     "artifacts": ["first", "second"],
 }
 LOST = {
@@ -139,8 +139,9 @@ LOST = {
     "profile": {"caches": {"fx_graph": 2, "autotune": 3}},
     "profile_found": {"caches": {"fx_graph": 2, "autotune": 3, "pgo": 0}},
     "profile_key": {},
-    "precompile_headers": {"settings": ["instructions_ok"]},
-    "instructions_ok": {"settings": ["precompile_headers"]},
+    "precompile_headers": {},
+    "header_maker": {"settings": ["instructions_ok"]},
+    "instructions_ok": {"settings": ["header_maker"]},
     "artifact_list": {"artifacts": ["second"]},
     "artifact_reader": {"artifacts": ["second"]},
     "artifact_writer": {"artifacts": ["second"]},

@@ -52,7 +52,12 @@ SEAMS: Mapping[str, Seam] = {
     "precompile_headers": Seam(
         "torch._inductor.config",
         "cpp_cache_precompile_headers",
-        "a header that need not be compiled, where torch was imported before a bundle",
+        "that no header is compiled ahead of the first compilation where torch was told to do without",
+    ),
+    "header_maker": Seam(
+        "torch._inductor.codecache",
+        "_precompile_header",
+        "a header that need not be compiled where a bundle has all code",
     ),
     "instructions_ok": Seam(
         "torch._inductor.config", "cpp.vec_isa_ok", "trials of the processor that need not be, likewise"

@@ -12,6 +12,7 @@ PARTS: dict[str, str] = {
     "one_compile": "the first rank of a node compiles, the others load what it has compiled",
     "pgo": "sizes that earlier starts of the job have seen are kept by torch under the job's name",
     "dynamic_sources": "sizes that varied in earlier starts are left open from the first compilation on",
+    "kept_data": "what an earlier start on the host has made of the data lies ready on its disk",
     "async_checkpoint": "saves go on beside the training, into a store that no kill and no damage spoils",
     "no_wait_staging": "weights are copied during the next forward pass; with async_checkpoint",
     "interval_control": "the checkpoint interval is set from what saves take and how often the job fails",

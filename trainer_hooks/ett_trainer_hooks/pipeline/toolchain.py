@@ -36,8 +36,8 @@ def trust_processor(environ: MutableMapping[str, str] = os.environ) -> None:
 def prepare(recorder: Recorder) -> bool:
     """Compile the header of all kernels and an empty one; False where the compiler failed.
 
-    Nothing is compiled where no header is wanted (bundles do without), or by a torch that does it in
-    another way. Random generators are not touched.
+    Nothing is compiled where torch was told to do without a header, or by a torch that does it in another
+    way. Random generators are not touched.
     """
     build = torch_private.load("kernel_builder")
     if not callable(build) or torch_private.part("precompile_headers") is False:

@@ -13,6 +13,9 @@ from ett_trainer_hooks.pipeline.bundle.sharing import SharedCompiles, forget
 from ett_trainer_hooks.pipeline.stages import Here, Stage
 from ett_trainer_hooks.reference.settings import Settings
 
+BUNDLE = "bundle"
+"""The stage after which it is known whether the store has a bundle."""
+
 
 class Compiled:
     """The parts `pgo`, `dynamic_sources`, `bundle` and `one_compile` of the reference trainer.
@@ -39,12 +42,22 @@ class Compiled:
             know = forget if self._bundle is None else self._bundle.know
             self._shared = SharedCompiles(recorder, cache_dir=prepare_compiler(), know=know)
 
+    @property
+    def has_bundle(self) -> bool:
+        """Whether the code of an earlier start is there; known after the stage `BUNDLE`."""
+        return self._bundle is not None and self._bundle.use.outcome == "hit"
+
+    @property
+    def follows(self) -> bool:
+        """Whether another rank of the node compiles for this one."""
+        return self._shared is not None and self._shared.follows
+
     def stages(self) -> list[Stage]:
         """The stages that this adds to a start: the store is asked while torch is imported."""
         if self._bundle is not None:
             return [
-                Stage("bundle", self._fetch, (), "cache_load"),
-                Stage("compiled", self._load, ("imports", "bundle"), "cache_load"),
+                Stage(BUNDLE, self._fetch, (), "cache_load"),
+                Stage("compiled", self._load, ("imports", BUNDLE), "cache_load"),
             ]
         return [] if self._shared is None else [Stage("compiled", self._share, ("imports",), "cache_load")]
 
@@ -75,5 +88,4 @@ class Compiled:
 
     def _share(self, _: Here, __: object) -> None:
         if self._shared is not None:
-            has_bundle = self._bundle is not None and self._bundle.use.outcome == "hit"
-            self._shared.begin(has_bundle=has_bundle)
+            self._shared.begin(has_bundle=self.has_bundle)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline import standby, toolchain
+from ett_trainer_hooks.pipeline.bundle import compiler
 from ett_trainer_hooks.reference.compiled import Compiled
 from ett_trainer_hooks.reference.settings import Settings, parse, words_of
 from ett_trainer_hooks.reference.source import Source
@@ -33,8 +34,8 @@ def prepare(*words: str) -> Prepared:
     What draws random numbers is undone or seeded again by the start itself.
     """
     settings = parse(words)
-    source = Source(settings)
     recorder = Recorder.from_env()
+    source = Source(settings, recorder, keeps=settings.uses("kept_data"))
     Compiled(settings, recorder, in_memory=True)
     if settings.compile and settings.uses("toolchain"):
         toolchain.trust_processor()
@@ -42,6 +43,7 @@ def prepare(*words: str) -> Prepared:
 
     is_compiled = False
     if settings.compile:
+        compiler.spare_header()
         model = work.build(settings, work.device())
         is_compiled = work.fast_batch(settings, recorder).rehearse(work.model.dense_parts(model))
     source.warm_up()

@@ -22,7 +22,7 @@ from ett_trainer_hooks.pipeline.collectives import CollectiveCount
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
 from ett_trainer_hooks.reference import criteo, standing_by
-from ett_trainer_hooks.reference.compiled import Compiled
+from ett_trainer_hooks.reference.compiled import BUNDLE, Compiled
 from ett_trainer_hooks.reference.saving import policy_of
 from ett_trainer_hooks.reference.settings import Settings
 from ett_trainer_hooks.reference.source import Source
@@ -74,13 +74,14 @@ class Start:
     def stages(self) -> list[Stage]:
         """The stages in the order in which a plain trainer runs them."""
         loading = self.compiled.stages()
+        asked = tuple(stage.name for stage in loading[:1] if stage.name == BUNDLE)
         loaded = tuple(stage.name for stage in loading[-1:])
         return [
             Stage("imports", self.imports, main=True),
             *loading,
             Stage("device", self.device, ("imports",), "device_init", main=True),
             Stage("ranks", self.ranks, ("imports", "device"), "process_group", main=True),
-            *self._compiling("toolchain", self.toolchain, ("imports",)),
+            *self._compiling("toolchain", self.toolchain, ("imports", *asked)),
             Stage("source", self.source, (), "preproc_creation"),
             Stage("checkpoints", self.checkpoints, ("imports", "ranks"), "checkpoint_load", main=True),
             Stage("position", self.position, ("checkpoints",), "checkpoint_load", main=True),
@@ -117,13 +118,17 @@ class Start:
         self.collectives.start()
         work.join_ranks(self._leaving)
 
-    def toolchain(self, _: Here, __: ModuleType) -> bool:
-        """The native compiler made ready; False where it is not what the processor needs."""
+    def toolchain(self, _: Here, *__: object) -> bool:
+        """The native compiler made ready where it is needed; False where it does not fit the processor."""
+        if self.compiled.has_bundle or self.compiled.follows:
+            return True
         return toolchain.prepare(self._recorder)
 
     def source(self, here: Here) -> Callable[[int], criteo.Samples]:
         """A function from step to the samples of this rank, which a cancelled start does not wait for."""
-        source = Source(self._settings) if self._prepared is None else self._prepared.source
+        source = None if self._prepared is None else self._prepared.source
+        if source is None:
+            source = Source(self._settings, self._recorder, keeps=self._settings.uses("kept_data"))
         return source.samples(int(os.environ["RANK"]), here.cancelled)
 
     def checkpoints(self, _: Here, work: ModuleType, __: None) -> Any:  # noqa: ANN401

@@ -85,6 +85,8 @@ def test_one_rank_compiles_for_its_node_and_for_the_next_host(rank, tmp_path, ev
     assert (compiled["outcome"], waited["outcome"]) == ("miss", "miss")
     assert compiled["native_s"] > 0
     assert (compiled["misses"], waited["misses"], waited["native_s"]) == (2, 0, 0)
+    headers = tmp_path.rglob("*.h.gch")
+    assert len(list(headers)) == 1
     store = BundleStore(str(tmp_path / "store"))
     [(path, entry)] = store.entries().items()
     assert path.endswith("/0.json")

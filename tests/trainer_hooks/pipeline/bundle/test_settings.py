@@ -35,13 +35,9 @@ def test_what_the_user_has_set_stays(tmp_path):
     environ = {"TORCHINDUCTOR_VEC_ISA_OK": "0", CACHE_DIR: str(tmp_path / "mine")}
     assert prepare_compiler(environ) == tmp_path / "mine"
     assert environ["TORCHINDUCTOR_VEC_ISA_OK"] == "0"
-    assert environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] == "0"
 
 
 def test_without_a_setting_the_cache_is_where_torch_would_keep_it():
     environ = {}
     assert prepare_compiler(environ).name.startswith("torchinductor_")
-    assert compiler_settings(environ) == {
-        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
-        "TORCHINDUCTOR_VEC_ISA_OK": "1",
-    }
+    assert compiler_settings(environ) == {"TORCHINDUCTOR_VEC_ISA_OK": "1"}

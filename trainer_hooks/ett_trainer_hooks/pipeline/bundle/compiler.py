@@ -6,7 +6,7 @@ Called on threads where nothing is compiled at that moment. Imports torch when u
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ def install(contents: Contents, profiles: Sequence[str], from_rank: int, cache_d
     install_native(contents.native, cache_dir)
     if load(contents.artifacts) is None:
         raise RefusedError("torch does not take its artifacts")
+    spare_header()
     take_over_profiles(profiles, from_rank, cache_dir, rank)
 
 
@@ -74,6 +75,31 @@ def take_over_profiles(profiles: Sequence[str], from_rank: int, cache_dir: Path,
         theirs, own = (cache_dir / "dynamo" / profile_name(name) for name in (key, f"{job}:{rank}:{rest}"))
         if mark and theirs.is_file() and not own.exists():
             own.write_bytes(theirs.read_bytes())
+
+
+def spare_header() -> None:
+    """Have torch compile the header of its kernels only once it has to compile a graph.
+
+    By itself it does so before it looks whether the code of a graph is there.
+    """
+    make = torch_private.load("header_maker")
+    if callable(make) and not isinstance(make, _HeaderWhenMissed):
+        torch_private.put("header_maker", _HeaderWhenMissed(make))
+
+
+class _HeaderWhenMissed:
+    """Gives the precompiled header as torch would, or the header as it is where every graph was found so far.
+
+    Neither is part of the name of the code.
+    """
+
+    def __init__(self, make: Callable[..., str]) -> None:
+        self._make = make
+
+    def __call__(self, header: str, *words: str, **options: Any) -> str:  # noqa: ANN401 - of torch
+        """What kernels are to include."""
+        graphs = torch_private.counted_totals().get("fx_graph", torch_private.Totals())
+        return self._make(header, *words, **options) if graphs.misses or graphs.bypasses else header
 
 
 def profile_name(key: str) -> str:

@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from ett_trainer_hooks.pipeline.bundle.files import write_whole
-from ett_trainer_hooks.pipeline.bundle.trust import why_untrusted
+from ett_trainer_hooks.pipeline.bundle.trust import own_directory, why_untrusted
 
 STATE, PUBLISHED, LOCK = "state.json", "published.zip", "leader.lock"
 PREFIX = "ett-compile-"
@@ -91,7 +91,7 @@ class Leader:
     """
 
     def __init__(self, place: Path, rank: int) -> None:
-        _make(place)
+        own_directory(place)
         _tidy(place)
         self._place = place
         self._lock = os.open(place / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -240,9 +240,3 @@ def _tidy(place: Path) -> None:
         with suppress(OSError):  # another start takes it away, or it is somebody else's
             if other != place and time.time() - other.stat().st_mtime > OLD_S and not is_led(other):
                 shutil.rmtree(other, ignore_errors=True)
-
-
-def _make(place: Path) -> None:
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if reason := why_untrusted(place):
-        raise PermissionError(reason)

@@ -16,11 +16,8 @@ from ett_trainer_hooks.pipeline.bundle.trust import read_key
 KEY_FILE = "ETT_BUNDLE_KEY_FILE"
 """The variable that names the file with the key of a team."""
 CACHE_DIR = "TORCHINDUCTOR_CACHE_DIR"
-HEADERS = "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"
 INSTRUCTIONS = "TORCHINDUCTOR_VEC_ISA_OK"
-FOR_THE_COMPILER: Mapping[str, str] = {HEADERS: "0", INSTRUCTIONS: "1"}
-"""Without the first, a header is compiled again at every start on a new host, before any code is
-looked for; without the second, the instructions of the processor are tried out with the compiler."""
+"""Without it, the instructions of the processor are tried out with the compiler."""
 TOLD_PREFIXES = ("TORCHINDUCTOR_", "TORCH_COMPILE", "TORCHDYNAMO_", "TRITON_", "CXX", "INDUCTOR_")
 GIB = 2**30
 
@@ -62,10 +59,8 @@ def prepare_compiler(environ: MutableMapping[str, str] = os.environ) -> Path:
     To be called before torch is imported; later it holds for what the calling thread compiles from
     then on. What the user has set stays.
     """
-    for name, value in FOR_THE_COMPILER.items():
-        environ.setdefault(name, value)
+    environ.setdefault(INSTRUCTIONS, "1")
     environ.setdefault(CACHE_DIR, str(_cache_dir_of_torch()))
-    torch_private.put("precompile_headers", environ[HEADERS] == "1")
     torch_private.put("instructions_ok", environ[INSTRUCTIONS] == "1")
     return Path(environ[CACHE_DIR]).absolute()
 

@@ -78,6 +78,11 @@ class SharedCompiles:
         self._waited_s = 0.0
         self._missed_before = 0
 
+    @property
+    def follows(self) -> bool:
+        """Whether another rank of the node compiles for this one."""
+        return not self._alone and self._local_rank > 0
+
     def begin(self, *, has_bundle: bool = False) -> None:
         """From now on; made on the thread that trains. A rank that has its bundle waits for nobody."""
         self._recorder.guard.call(self._begin, has_bundle)

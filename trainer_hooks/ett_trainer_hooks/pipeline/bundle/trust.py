@@ -33,6 +33,17 @@ def why_untrusted(directory: Path, uid: int | None = None) -> str:
     return next(filter(None, (_why_replaceable(parent, user) for parent in place.parents)), "")
 
 
+def own_directory(directory: Path) -> None:
+    """Make a directory for the user alone, where it is not there.
+
+    Raises:
+        OSError: it cannot be made, or others may write to the one that is there.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if reason := why_untrusted(directory):
+        raise PermissionError(reason)
+
+
 def _why_replaceable(directory: Path, user: int) -> str:
     facts = directory.stat()
     if facts.st_uid not in (0, user):
