@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,18 @@ def standbys_of(place):
     return found
 
 
+def processes_of(place):
+    """All processes whose temporary files lie there."""
+    return [each.pid for each in procfs.processes() if f"TMPDIR={place}" in environment_of(each.pid)]
+
+
+def environment_of(pid):
+    try:
+        return (procfs.PROC / str(pid) / "environ").read_bytes().decode().split("\0")
+    except OSError:
+        return []
+
+
 @pytest.fixture
 def job(ett_run, events_in, tmp_path):
     """Runs a rank twice; how it ended, what was printed, and the events."""
@@ -115,7 +128,10 @@ def job(ett_run, events_in, tmp_path):
         def decisions(self):
             return {event.what: event.why for event in self.events if event.kind == "decision"}
 
-    return Job()
+    yield Job()
+    for pid in processes_of(tmp_path / "t"):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def process_in(line):
@@ -225,6 +241,16 @@ def test_no_standby_outlives_a_launcher_that_is_killed(job, tmp_path, eventually
     assert lives(running)
     (tmp_path / "go").touch()
     eventually(lambda: not standbys_of(tmp_path))
+    assert list((tmp_path / "t").glob("ett-standby-*")) == []
+
+
+def test_one_that_waits_removes_the_directory_of_a_launcher_that_was_killed(job, tmp_path, eventually):
+    """There is no other one that could."""
+    child = job.start(SPARED="0")
+    places = (tmp_path / "t").glob
+    eventually(lambda: len(list(places("ett-standby-*/0.socket"))) == 1)
+    child.kill()
+    eventually(lambda: not list(places("ett-standby-*")))
 
 
 @pytest.mark.service("torch")

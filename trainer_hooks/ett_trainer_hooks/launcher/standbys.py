@@ -14,7 +14,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -24,6 +24,7 @@ from ett_trainer_hooks.standby.handing_over import PLACE, parted
 from ett_trainer_hooks.standby.wanted import OURS, Wanted
 
 MESSAGE_BYTES = 65536
+PARTING = b"parted"
 ENDS_WITHIN_S = 5.0
 LONGEST_PLACE = 74
 """Characters: with those of the directory and the socket in it they are fewer than the kernel's 108."""
@@ -58,6 +59,12 @@ class _Kept:
         self.wanted = wanted
         self.standby: int | None = None
         self.taken_by: int | None = None
+
+    def part(self) -> None:
+        """Let the keeper go: a standby that nobody has come for ends."""
+        with suppress(OSError):  # it is gone
+            self.control.send(PARTING)
+        self.control.close()
 
 
 class NoStandbys:
@@ -120,7 +127,7 @@ class Standbys:
     def close(self) -> None:
         """End the standbys that nobody has come for, and remove the directory."""
         for kept in self._all():
-            kept.control.close()
+            kept.part()
             if kept.taken_by is None:
                 try:
                     kept.keeper.wait(ENDS_WITHIN_S)
@@ -138,7 +145,7 @@ class Standbys:
         if before is not None and before.taken_by is None:
             if before.wanted.is_like(wanted):
                 return
-            before.control.close()
+            before.part()
         if before is not None:
             self._leaving.append(before)
         parts = parted(wanted.argv)

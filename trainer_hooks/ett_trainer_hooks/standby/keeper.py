@@ -3,7 +3,8 @@
 `python -m ett_trainer_hooks.standby CONTROL WANTED SOCKET`, started by `ett run`. One thread that waits
 for whatever comes first. Until a rank has come for the standby, both end with the launcher (`CONTROL`, a
 socket of it, is closed then); from then on the fates of rank and standby are one, and the launcher's is
-another. What is told to the launcher is told once and never waited for.
+another. What is told to the launcher is told once and never waited for. The directory of the sockets is
+the launcher's; where that could not remove it, the first keeper to end after it does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -60,6 +62,20 @@ class _Keeper:
 
     def run(self) -> None:
         """From the preparing to the end of the program."""
+        self._keep()
+        if self._was_left():
+            shutil.rmtree(self._path.parent, ignore_errors=True)
+
+    def _was_left(self) -> bool:
+        """Whether the launcher is gone without a word of parting."""
+        try:
+            return not self._control.recv(MESSAGE_BYTES)
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:  # it has not heard all; what it said comes next
+            return not self._control.recv(MESSAGE_BYTES)
+
+    def _keep(self) -> None:
         if not self._is_ready():
             self._kill()
             return
