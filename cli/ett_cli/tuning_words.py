@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ett_core.tuning import Config, KernelAdvice, as_code
+from msgspec.structs import asdict
+
+from ett_core.tuning import Asked, Config, KernelAdvice, as_code
 
 SHOWN = 10
 """Kernels, dearest first, and winners of a kernel that are written out."""
@@ -16,14 +18,43 @@ ENOUGH = 3
 _NOT_TOLD = "what won is in the cache directory (TORCHINDUCTOR_CACHE_DIR), not in a trace: name it too"
 
 
-def as_object(kernels: Sequence[KernelAdvice]) -> dict[str, Any]:
-    """What `--json` prints; `_s` are seconds."""
+def as_object(kernels: Sequence[KernelAdvice], asked: Sequence[Asked] = ()) -> dict[str, Any]:
+    """What `--json` prints; `_s` are seconds, `attempts` is what journals or an exporter tell."""
     return {
+        "attempts": [asdict(each) for each in asked],
         "tunings": sum(kernel.tunings for kernel in kernels),
         "tuned_s": sum(kernel.tuned_s for kernel in kernels),
         "expected_s": sum(kernel.expected_s for kernel in kernels),
         "kernels": [_kernel_object(kernel) for kernel in kernels],
     }
+
+
+def render_asked(asked: Sequence[Asked]) -> str:
+    """What journals or an exporter tell of a job: how much was tuned, attempt by attempt."""
+    tuned, found = sum(each.tuned for each in asked), sum(each.found for each in asked)
+    lines = [f"The job tuned kernels {_times(tuned)}, and found what had won before {_times(found)}:"]
+    if tuned == 0:
+        lines = [f"The job tuned nothing: it found what had won before {_times(found)}."]
+    elif all(each.attempt is not None for each in asked):
+        lines += map(_attempt, asked)
+    else:
+        lines[0] = f"{lines[0][:-1]}."
+    if any(each.tuned for each in asked[1:]):
+        lines.append(
+            "A start that tunes had no cache of the one before, or other code: keep TORCHINDUCTOR_CACHE_DIR, "
+            "or a bundle (docs/bundles.md)."
+        )
+    if tuned:
+        lines.append(
+            "Which kernels, and what won, is in the cache directory (TORCHINDUCTOR_CACHE_DIR): name it too."
+        )
+    return "\n".join(lines)
+
+
+def _attempt(asked: Asked) -> str:
+    processes = "process" if asked.processes == 1 else "processes"
+    counts = f"{asked.tuned:,} tuned, {asked.found:,} found"
+    return f"  attempt {asked.attempt}, {asked.processes} {processes}: {counts}"
 
 
 def render(kernels: Sequence[KernelAdvice]) -> str:

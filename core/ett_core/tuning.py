@@ -14,6 +14,11 @@ from typing import Any
 
 import msgspec
 
+from ett_core.events import Cache
+
+CACHE = "autotune"
+"""The cache that `cache` events of tuned kernels are of."""
+
 Config = tuple[tuple[str, Any], ...]
 """A configuration: names and values in order of names, `num_warps` and `num_stages` among them."""
 
@@ -70,6 +75,37 @@ class KernelAdvice(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.reduced) == 1:
             return 0.0
         return self.tuned_s * len(self.reduced) / self.candidates
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """How often processes asked for what had won before: a kernel that was not found was tuned.
+
+    `attempt` and `processes` are None where all of a job is told as one.
+    """
+
+    attempt: int | None = None
+    processes: int | None = None
+    found: int
+    tuned: int
+
+
+def asked_by_attempt(events: Iterable[Cache]) -> list[Asked]:
+    """What the journals of one job tell of it, by attempt: the latest totals of each process."""
+    latest: dict[tuple[int, str], Cache] = {}
+    for event in sorted((each for each in events if each.cache == CACHE), key=lambda each: each.seq):
+        latest[event.attempt, event.writer] = event
+    attempts: defaultdict[int, list[Cache]] = defaultdict(list)
+    for (attempt, _), event in latest.items():
+        attempts[attempt].append(event)
+    return [
+        Asked(
+            attempt=attempt,
+            processes=len(totals),
+            found=sum(total.hits for total in totals),
+            tuned=sum(total.misses for total in totals),
+        )
+        for attempt, totals in sorted(attempts.items())
+    ]
 
 
 def config_of(values: Mapping[str, Any]) -> Config:

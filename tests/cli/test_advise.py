@@ -14,7 +14,7 @@ import pytest
 
 from ett_cli.compile_traces import parse_trace, read_trace
 from ett_cli.main import main
-from ett_core.events import AttemptStart, Compile, CompileInput, encode
+from ett_core.events import AttemptStart, Cache, Compile, CompileInput, encode
 from ett_core.shapes import advise
 from ett_core.shapes.reasons import parse
 
@@ -175,6 +175,7 @@ def exporter(tmp_path_factory):
                 inputs = (CompileInput("L['x']", (size,)),)
                 fields = {"code": "f (a.py:1)", "inputs": inputs, "recompile_reason": reason}
                 events.append(Compile(**head, seq=nth + 1, graph=f"0/{nth}", **fields))
+            events.append(Cache(**head, seq=9, cache="autotune", hits=30, misses=4))
             lines = b"".join(encode(event) + b"\n" for event in events)
             assert httpx.post(f"{url}/api/v1/events", content=lines).status_code == 200
             yield url
@@ -189,6 +190,14 @@ def test_an_exporter_tells_what_a_journal_does(exporter, capsys):
     answer = json.loads(out)
     assert (answer["value"], answer["counted"], answer["torch"]) == ("L['x']:0", True, "2.13.0")
     assert (answer["graphs"], answer["expected_graphs"]) == (2, 1)
+
+
+def test_an_exporter_tells_how_much_was_tuned(exporter, capsys):
+    """All attempts as one, and no names of kernels."""
+    assert main(["advise", "autotune", "--exporter", exporter, "--job", "team/j"]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first == "The job tuned kernels 4 times, and found what had won before 30 times."
+    assert last.startswith("Which kernels, and what won, is in the cache directory")
 
 
 def test_a_job_that_an_exporter_does_not_know_is_status_one(exporter, capsys):

@@ -12,6 +12,7 @@ import pytest
 from ett_cli.autotune_caches import list_hash, parse_kernel, read_cache
 from ett_cli.autotune_traces import MEASURED, parse_tunings
 from ett_cli.main import main
+from ett_core.events import Cache, encode
 from ett_core.tuning import Tuning
 
 CONFIGS = [{"BLOCK": block, "num_warps": warps, "num_stages": 2} for block in (128, 256) for warps in (4, 8)]
@@ -153,6 +154,65 @@ def test_a_cache_without_tuning_says_so(tmp_path, capsys):
     assert "no kernel was tuned in there" in capsys.readouterr().err
     assert main(["advise", "autotune", str(tmp_path / "none")]) == 1
     assert "no such file or directory" in capsys.readouterr().err
+
+
+def journals(tmp_path, job="j", attempts=((0, 1), (2, 3))):
+    """Journals of two processes in each attempt, with what they had found and tuned so far, twice each."""
+    place = tmp_path / "journals"
+    place.mkdir(exist_ok=True)
+    for attempt, (found, tuned) in enumerate(attempts):
+        for rank in (0, 1):
+            head = {"job_id": job, "writer": f"{job}-{attempt}-{rank}", "attempt": attempt, "rank": rank}
+            head |= {"node": "n", "time": 1.0 + attempt}
+            totals = [(found, tuned), (10 * found, 10 * tuned)]
+            events = [
+                Cache(**head, seq=n, cache="autotune", hits=h, misses=m) for n, (h, m) in enumerate(totals)
+            ]
+            events.append(Cache(**head, seq=5, cache="fx_graph", hits=7, misses=7))
+            lines = b"".join(encode(event) + b"\n" for event in events)
+            (place / f"{head['writer']}-1.jsonl").write_bytes(lines)
+    return place
+
+
+HINT = (
+    "A start that tunes had no cache of the one before, or other code: keep TORCHINDUCTOR_CACHE_DIR, "
+    "or a bundle (docs/bundles.md)."
+)
+
+
+def test_journals_tell_how_much_each_attempt_tuned(tmp_path, capsys):
+    """Of each process its latest totals count."""
+    assert main(["advise", "autotune", str(journals(tmp_path))]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "The job tuned kernels 80 times, and found what had won before 40 times:",
+        "  attempt 0, 2 processes: 20 tuned, 0 found",
+        "  attempt 1, 2 processes: 60 tuned, 40 found",
+        HINT,
+        "Which kernels, and what won, is in the cache directory (TORCHINDUCTOR_CACHE_DIR): name it too.",
+    ]
+
+
+def test_journals_of_a_job_that_found_everything_ask_for_nothing(tmp_path, capsys):
+    assert main(["advise", "autotune", str(journals(tmp_path, attempts=[(3, 0)]))]) == 0
+    assert capsys.readouterr().out == "The job tuned nothing: it found what had won before 60 times.\n"
+
+
+def test_journals_beside_a_cache_tell_of_attempts(tmp_path, cache, capsys):
+    assert main(["advise", "autotune", str(cache), str(journals(tmp_path)), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["kernels"]) > 0
+    assert told["attempts"][1] == {"attempt": 1, "processes": 2, "found": 40, "tuned": 60}
+
+
+def test_of_journals_of_several_jobs_one_is_chosen(tmp_path, capsys):
+    journals(tmp_path)
+    place = str(journals(tmp_path, job="k", attempts=[(0, 1)]))
+    assert main(["advise", "autotune", place]) == 2
+    assert "2 jobs in there: choose one with --job" in capsys.readouterr().err
+    assert main(["advise", "autotune", place, "--job", "k", "--json"]) == 0
+    assert [each["tuned"] for each in json.loads(capsys.readouterr().out)["attempts"]] == [20]
+    assert main(["advise", "autotune", place, "--job", "nobody"]) == 2
+    assert "nothing of the job 'nobody' in there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["def f(:", "x = 1", "@other.thing\ndef f(): pass", "\0"])

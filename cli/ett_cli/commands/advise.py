@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
+    from ett_cli.compile_answers import Get
+    from ett_core.events import AnyEvent
     from ett_core.shapes import Compilation
-    from ett_core.tuning import Tuning
+    from ett_core.tuning import Asked, KernelAdvice, Tuning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,16 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a directory that TORCH_TRACE or tlparse wrote, or one of its logs (*.log); "
         "or a journal of ettwatch, or a directory of them",
     )
-    dynamic.add_argument(
-        "--exporter",
-        metavar="URL",
-        help="ask an exporter about the --job instead, such as http://127.0.0.1:9410",
-    )
-    add_token_file(dynamic)
-    dynamic.add_argument(
-        "--job", metavar="ID", help="the job, where journals hold several, or an exporter is asked"
-    )
-    dynamic.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_sources(dynamic)
     autotune = topics.add_parser(
         "autotune",
         help="kernels that are tuned: the dearest, what won, and the shortened lists to paste",
@@ -52,37 +45,85 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     autotune.add_argument(
         "places",
-        nargs="+",
+        nargs="*",
         metavar="PLACE",
         help="a cache directory of Inductor (TORCHINDUCTOR_CACHE_DIR), which has what won; "
-        "or what TORCH_TRACE or tlparse wrote (a directory, or *.log), which has the seconds",
+        "or what TORCH_TRACE or tlparse wrote (a directory, or *.log), which has the seconds; "
+        "or a journal of ettwatch, or a directory of them, which has how much was tuned in each attempt",
     )
-    autotune.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_sources(autotune)
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--exporter",
+        metavar="URL",
+        help="ask an exporter about the --job instead, such as http://127.0.0.1:9410",
+    )
+    add_token_file(parser)
+    parser.add_argument(
+        "--job", metavar="ID", help="the job, where journals hold several, or an exporter is asked"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the advice; 1 where there is nothing to go by, 2 where the job is not clear."""
-    return _autotune(arguments) if arguments.topic == "autotune" else _dynamic(arguments)
+    from ett_cli.asking import AskError
+
+    try:
+        return _autotune(arguments) if arguments.topic == "autotune" else _dynamic(arguments)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        print(f"ett advise: {error.filename}: {reason[:1].lower()}{reason[1:]}", file=sys.stderr)
+        return 1
+    except AskError as error:
+        print(f"ett advise: {error}", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(f"ett advise: {error}", file=sys.stderr)
+        return 2
 
 
 def _autotune(arguments: argparse.Namespace) -> int:
-    from ett_cli.tuning_words import as_object, render
+    from ett_cli.tuning_words import as_object, render, render_asked
     from ett_core.tuning import advise
 
-    missing = [place for place in arguments.places if not Path(place).exists()]
-    if missing:
-        print(f"ett advise: {missing[0]}: no such file or directory", file=sys.stderr)
-        return 1
-    kernels = advise(_tunings(map(Path, arguments.places)))
-    if not kernels:
+    kernels: list[KernelAdvice] = []
+    if get := _exporter(arguments):
+        from ett_cli.compile_answers import ask_tuned
+
+        asked = ask_tuned(get, arguments.job)
+    else:
+        places = [Path(place) for place in arguments.places]
+        for place in places:
+            place.stat()
+        kernels = advise(_tunings(places))
+        asked = _asked([place for place in places if _holds_journals(place)], arguments.job)
+    if not kernels and not asked:
         print(
             "ett advise: no kernel was tuned in there. Inductor tunes Triton kernels, on GPUs only, "
             "and keeps what won where several configurations were tried.",
             file=sys.stderr,
         )
         return 1
-    print(json.dumps(as_object(kernels), indent=1) if arguments.json else render(kernels))
+    told = [render(kernels)] if kernels else []
+    told += [render_asked(asked)] if asked else []
+    print(json.dumps(as_object(kernels, asked), indent=1) if arguments.json else "\n\n".join(told))
     return 0
+
+
+def _holds_journals(place: Path) -> bool:
+    """A journal, or a directory with some."""
+    return any(place.rglob("*.jsonl")) if place.is_dir() else place.suffix == ".jsonl"
+
+
+def _asked(places: Sequence[Path], job: str | None) -> list[Asked]:
+    from ett_core.events import AttemptStart, Cache
+    from ett_core.tuning import asked_by_attempt
+
+    events = _recorded(list(map(str, places)), job, (AttemptStart, Cache)) if places else []
+    return asked_by_attempt(event for event in events if isinstance(event, Cache))
 
 
 def _tunings(places: Iterable[Path]) -> list[Tuning]:
@@ -104,22 +145,10 @@ def _tunings(places: Iterable[Path]) -> list[Tuning]:
 
 
 def _dynamic(arguments: argparse.Namespace) -> int:
-    from ett_cli.asking import AskError
     from ett_cli.shape_words import as_object, render
     from ett_core.shapes import advise
 
-    try:
-        compilations, version = _found(arguments)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        print(f"ett advise: {error.filename}: {reason[:1].lower()}{reason[1:]}", file=sys.stderr)
-        return 1
-    except AskError as error:
-        print(f"ett advise: {error}", file=sys.stderr)
-        return 1
-    except ValueError as error:
-        print(f"ett advise: {error}", file=sys.stderr)
-        return 2
+    compilations, version = _found(arguments)
     if not compilations:
         nowhere = (
             f"no compilation of {arguments.job!r} is known to {arguments.exporter}"
@@ -141,17 +170,29 @@ def _found(arguments: argparse.Namespace) -> tuple[list[Compilation], str]:
         AskError: the exporter has no answer.
         ValueError: it is not clear where to look, or about which job.
     """
+    if get := _exporter(arguments):
+        from ett_cli.compile_answers import ask_compilations
+
+        return ask_compilations(get, arguments.job)
+    return _gather(arguments.places, arguments.job)
+
+
+def _exporter(arguments: argparse.Namespace) -> Get | None:
+    """What asks the exporter; None where there are places to look in.
+
+    Raises:
+        ValueError: it is not clear where to look, or about which job.
+    """
     if not arguments.exporter:
         if not arguments.places:
             raise ValueError("name a PLACE, or an --exporter with a --job")
-        return _gather(arguments.places, arguments.job)
+        return None
     if arguments.places or not arguments.job:
         raise ValueError("--exporter takes a --job, and no PLACE beside it")
     from ett_cli.asking import getter
-    from ett_cli.compile_answers import ask_compilations
     from ett_core.credentials import token_source
 
-    return ask_compilations(getter(arguments.exporter, token_source(arguments.token_file)), arguments.job)
+    return getter(arguments.exporter, token_source(arguments.token_file))
 
 
 def _gather(places: Sequence[str], job: str | None) -> tuple[list[Compilation], str]:
@@ -180,19 +221,29 @@ def _gather(places: Sequence[str], job: str | None) -> tuple[list[Compilation], 
 
 
 def _from_journals(places: Sequence[str], job: str | None) -> tuple[list[Compilation], str]:
-    from ett_cli.journals import read_journals
     from ett_core.events import AttemptStart, Compile
     from ett_core.shapes import compilations_of, torch_version_of
 
-    events = []
+    chosen = _recorded(places, job, (AttemptStart, Compile))
+    return list(compilations_of(chosen)), torch_version_of(chosen)
+
+
+def _recorded(places: Sequence[str], job: str | None, kinds: tuple[type[AnyEvent], ...]) -> list[AnyEvent]:
+    """Events of these kinds of the one job that journals tell of, or of the one that is asked for.
+
+    Raises:
+        ValueError: there are several, and none or another is asked for.
+    """
+    from ett_cli.journals import read_journals
+
+    events: list[AnyEvent] = []
     for decoded in read_journals(places):
         for bad in decoded.bad:
             print(bad if bad.line else f"ett advise: {bad.source}: {bad.reason}", file=sys.stderr)
-        events += [event for event in decoded.events if isinstance(event, AttemptStart | Compile)]
+        events += [event for event in decoded.events if isinstance(event, kinds)]
     jobs = {event.job_id for event in events}
     if job is None and len(jobs) > 1:
         raise ValueError(f"{len(jobs)} jobs in there: choose one with --job, such as {min(jobs)}")
     if job is not None and job not in jobs:
-        raise ValueError(f"no compilation and no start of the job {job!r} in there")
-    chosen = [event for event in events if job in (None, event.job_id)]
-    return list(compilations_of(chosen)), torch_version_of(chosen)
+        raise ValueError(f"nothing of the job {job!r} in there")
+    return [event for event in events if job in (None, event.job_id)]
