@@ -74,14 +74,14 @@ def environ(tmp_path, trainer_env):
 def ran(tmp_path, environ, events_in):
     """Runs words to their end, in an environment of their own."""
 
-    def run(*words: str, **more: str) -> Ran:
+    def run(*words: str, limit_s: float = LIMIT_S, **more: str) -> Ran:
         done = subprocess.run(
             words,
             check=False,
             env={**environ, **more},
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=limit_s,
             cwd=tmp_path,
         )
         return Ran(done.returncode, done.stdout, done.stderr, events_in(tmp_path / "journal"))
@@ -93,7 +93,7 @@ def ran(tmp_path, environ, events_in):
 def ett_run(ran, tmp_path):
     """Runs a command under `ett run`."""
 
-    def run(*command: str, options: tuple[str, ...] = (), **more: str) -> Ran:
+    def run(*command: str, options: tuple[str, ...] = (), limit_s: float = LIMIT_S, **more: str) -> Ran:
         words = [
             ETT,
             "run",
@@ -103,7 +103,7 @@ def ett_run(ran, tmp_path):
             str(tmp_path / "journal"),
             *options,
         ]
-        return ran(*words, "--", *command, **more)
+        return ran(*words, "--", *command, limit_s=limit_s, **more)
 
     return run
 

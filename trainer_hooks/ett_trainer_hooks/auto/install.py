@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from threading import get_ident
 from types import ModuleType
@@ -22,6 +22,7 @@ from ett_trainer_hooks.auto.watch import Watch
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.recording.compiling import CompileWatch
 from ett_trainer_hooks.recording.handover import PROCESS
+from ett_trainer_hooks.standby.handing_over import PLACE
 
 LIGHTNING = ("lightning.fabric.plugins.io.torch_io", "lightning_fabric.plugins.io.torch_io")
 STATE_DICTS = ("get_state_dict", "get_optimizer_state_dict", "set_state_dict", "set_optimizer_state_dict")
@@ -37,6 +38,8 @@ def install() -> Watch | None:
         watch.stand_back()
         return None
     guard = watch.recorder.guard
+    if PLACE in os.environ:
+        watch.settled = partial(ask_for_standby, dict(os.environ), watch.recorder)
     watch.recorder.watch_compile(
         CompileWatch(watch.recorder, thread=lambda: watch.thread, around=watch.whole)
     )
@@ -45,6 +48,13 @@ def install() -> Watch | None:
     atexit.register(watch.finish)
     sys.exit = watch.noting_exit(sys.exit)
     return watch
+
+
+def ask_for_standby(at_import: Mapping[str, str], recorder: AutomaticRecorder) -> None:
+    """Have one made that imports what the program has; `at_import` is what was set before torch came."""
+    from ett_trainer_hooks.auto import ahead  # noqa: PLC0415 - only where there are standbys
+
+    ahead.ask(at_import, recorder)
 
 
 def seams(watch: Watch) -> dict[str, Action]:

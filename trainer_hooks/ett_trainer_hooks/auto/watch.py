@@ -26,6 +26,8 @@ RANK_PID = "ETT_AUTO_RANK_PID"
 
 GRADIENTS_SEEN = 8
 CYCLE_LIMIT = 64
+SETTLED_STEPS = 10
+"""Steps after which all that steps need is there, imports too."""
 
 
 class Watch:
@@ -38,11 +40,14 @@ class Watch:
         self.inside = False
         """The thread that trains is inside a call that is told as a whole."""
         self.exit_status: object = None
+        self.settled: Callable[[], object] = nothing
+        """Called once, when the first steps are done."""
         self.passes = Passes(recorder, self.gradients, self.look_for_steps)
         self._environ = environ
         self._optimizers: list[weakref.ref[Any]] = []
         self._cycle: set[int] = set()
         self._batches = 0
+        self._steps = 0
         self._aside = False
         self._changes: int | None = None
 
@@ -106,6 +111,9 @@ class Watch:
             self.recorder.guard.call(self._first_step, optimizer)
         wait_s, self.passes.wait_s = self.passes.wait_s, 0.0
         self.recorder.step_seen(wait_s)
+        self._steps += 1
+        if self._steps == SETTLED_STEPS:
+            self.recorder.guard.call(self.settled)
 
     def look_for_steps(self) -> None:
         """Count a step that no hook told of: a compiled one changes the parameters all the same."""

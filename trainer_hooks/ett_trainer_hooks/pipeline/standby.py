@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,16 @@ def prepare(function: Callable[..., Any], *arguments: str, environ: Mapping[str,
     name = f"{function.__module__}:{function.__qualname__}"
     if function.__module__ == "__main__" or "<" in name or function_of(name) is not function:
         raise ValueError(f"{name} cannot be imported by another process; put it into a module of its own")
+    if environ.get(PLACE) and not PROCESS.is_taken:
+        warn_on_stderr("no standby: this program makes no Recorder, and would not be observed in one")
+        return False
+    return ask_for(name, arguments, environ)
+
+
+def ask_for(name: str, arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
+    """Have a standby made that calls the function `module:name`; False where nobody makes any."""
     place, local_rank = environ.get(PLACE), environ.get("LOCAL_RANK", "")
     if not place or not local_rank.isdecimal():
-        return False
-    if not PROCESS.is_taken:
-        warn_on_stderr("no standby: this program makes no Recorder, and would not be observed in one")
         return False
     try:
         wanted = Wanted(
