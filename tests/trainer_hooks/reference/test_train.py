@@ -1,46 +1,22 @@
 """The reference trainer for real: two ranks under torchrun; the compiler makes no code, to be quick."""
 
 import json
-import os
-import re
 import subprocess
 import sys
 from importlib.util import find_spec
 
 import pytest
+from reference_runs import LIMIT_S, train
 
 from ett_trainer_hooks.pipeline.publishing.handover import find
 
 pytestmark = pytest.mark.service("torch")
-
-LIMIT_S = 180
 
 
 @pytest.fixture(autouse=True)
 def torchrec_is_here():
     if find_spec("torch") is None or find_spec("torchrec") is None:
         pytest.skip("torch and torchrec are not installed")
-
-
-def train(folder, steps, *more, **environment):
-    """Losses by step, as rank 0 prints them."""
-    ranks = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
-    size = ["--batch-size", "128", "--rows", "1000", "--agree-every", "5", "--backend", "aot_eager"]
-    words = ["-m", "ett_trainer_hooks.reference", "--steps", str(steps), *size]
-    words += ["--checkpoint-dir", str(folder / "checkpoints"), *more]
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", *ranks, *words],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return {
-        int(step): float(loss) for step, loss in re.findall(r"step (\d+) of \d+: loss ([\d.]+)", done.stdout)
-    }
 
 
 BESIDE = ["--parts", "stored_plan,async_checkpoint,no_wait_staging", "--checkpoint-every-s", "0.001"]

@@ -59,8 +59,9 @@ def installed(modules: Mapping[str, ModuleType]) -> list[str]:
         spec = getattr(module, "__dict__", {}).get(
             "__spec__"
         )  # asked otherwise, a lazy one would be imported
-        origin = getattr(spec, "origin", None) or ""
-        if origin.startswith(places) and spec.name == name and name.partition(".")[0] not in OURS:
+        if spec is None or spec.name != name or name.partition(".")[0] in OURS:
+            continue
+        if (spec.origin or "").startswith(places):
             found.append(name)
     return found
 
