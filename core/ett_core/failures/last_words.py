@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 from ett_core.failures.general import Meaning, meaning
 from ett_core.failures.needles import LINE_LIMIT
-from ett_core.failures.speakers import said, spoken
+from ett_core.failures.speakers import parted, spoken
 from ett_core.failures.survived import IGNORED
 
 TAIL_BYTES = 32_768
 """Last words are looked for in this much of a log: what is older was survived."""
+STEPS_OF_OTHERS = 4
+"""So long others go on only where one went on too, as no rank trains alone; less, they may not know yet."""
 
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)", re.ASCII)
 _RAISED = re.compile(
@@ -91,22 +93,25 @@ def last_words(data: bytes, harmless: Callable[[str], bool] = lambda _: False) -
     >>> last_words(b"Traceback (most recent call last):\n  File 'x'\nacme.Boom: no fuel\nstep 2 loss 0.1\n")
     """
     found: list[LastWords] = []
-    traceback = False
+    traceback, others = False, 0
     for start, whole in _without_ignored(_tail(data)):
-        line = said(whole)
+        speaker, line = parted(whole)
         if traceback and (spoken(line)[:1].isspace() or not line):
             continue
         if _SURVIVED.search(line):
             found, traceback = [], False
         elif traceback and _RAISED.match(line):
-            traceback = False
+            traceback, others = False, 0
             found.append(LastWords(start, whole, is_raised=True, meant=meaning(line, raised=True)))
         elif _TRACEBACK.search(line) or (_END.search(line) and not _BY_THE_WAY.match(line)):
             if not harmless(whole):
+                others = 0
                 traceback = _TRACEBACK.search(line) is not None
                 found.append(LastWords(start, whole, is_raised=False, meant=meaning(line, raised=True)))
         elif _GOES_ON.search(line):
-            found, traceback = [], False
+            others += 1
+            if not found or others >= STEPS_OF_OTHERS or parted(found[-1].text)[0] in ("", speaker):
+                found, traceback = [], False
         elif not _CALM.search(line[:200]) and (meant := meaning(line, raised=False)) and not harmless(whole):
             found.append(LastWords(start, whole, is_raised=False, meant=meant, is_end=False))
     return max(found, key=lambda each: each.worth, default=None)

@@ -19,6 +19,7 @@ from ett_core.failures.last_words import last_words
 from ett_core.failures.lines import AT_WARNING, NEEDLES, Sighting, in_general, number_in, read_line
 from ett_core.failures.needles import LINE_LIMIT, Hit
 from ett_core.failures.places import LineNumbers, Moments, frames_above, frames_at_end
+from ett_core.failures.printed import as_said
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, TEARDOWN, WARNING, Rule
 from ett_core.failures.rules import RULES
 from ett_core.failures.stamps import Calendar, Moment
@@ -35,7 +36,6 @@ _NODE = re.compile(
     r"|\bnode '?([\w.-]{1,60}?)_\d+_\d+'|caught signal \w+ on ([\w.-]{1,80})",
     re.IGNORECASE | re.ASCII,
 )
-_COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _OF_SOCKET_OR_FILE = re.compile(r"\bOSError: \[Errno (?:107|103|108|112|70)\]", re.ASCII)
 """What a socket and a mounted file system say in the same words."""
 
@@ -64,10 +64,11 @@ def scan(
         where: where it comes from.
         rules: the rows of `RULES`, in their order, each as it is or with a narrower pattern.
     """
-    data = _COLOUR.sub(b"", data) if b"\x1b[" in data else data
+    lines = as_said(data)
+    data = lines.replace(b"\r", b"\n")
     seen: list[Sighting] = []
     starts: list[int] = []
-    numbers = LineNumbers(data)
+    numbers = LineNumbers(lines)
     moments = Moments(data, Calendar(where.date))
     for hit in NEEDLES.lines(data.lower()):
         line = data[hit.start : hit.end]
@@ -84,7 +85,7 @@ def scan(
             seen.append(_placed(found, text, where, numbers.at(hit.start), moment))
             starts.append(hit.start)
     seen = _without_survived(data, starts, seen)
-    return [*seen, *_unnamed_end(data, where, seen, rules)]
+    return [*seen, *_unnamed_end(data, LineNumbers(lines), where, seen, rules)]
 
 
 def _by_message(data: bytes, hit: Hit, rules: Sequence[Rule]) -> Sighting | None:
@@ -119,7 +120,7 @@ def _without_survived(data: bytes, starts: Sequence[int], seen: list[Sighting]) 
 
 
 def _unnamed_end(
-    data: bytes, where: Where, seen: Sequence[Sighting], rules: Sequence[Rule]
+    data: bytes, numbers: LineNumbers, where: Where, seen: Sequence[Sighting], rules: Sequence[Rule]
 ) -> Iterator[Sighting]:
     """By which words something ended here, where no table names any that did, or only how a process ended."""
     ends = [s for s in seen if s.role not in (WARNING, CONTEXT)]
@@ -136,7 +137,7 @@ def _unnamed_end(
     if meant is None and not last.is_raised:
         found = msgspec.structs.replace(found, failure_class=UNKNOWN, weak=True)
     moment = Moments(data, Calendar(where.date)).of(last.start, last.text)
-    yield _placed(found, last.text, where, LineNumbers(data).at(last.start), moment)
+    yield _placed(found, last.text, where, numbers.at(last.start), moment)
 
 
 def _is_harmless(rules: Sequence[Rule], line: str) -> bool:

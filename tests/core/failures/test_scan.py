@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from labelled_logs import Labelled, cases
 
@@ -84,6 +86,16 @@ PRINTED_BY = {
     "a terminal": "\x1b[33m",
 }
 """What stands before each line of a log, by who printed it."""
+KEPT_AS = {
+    "records of containers": lambda line: json.dumps(
+        {"log": f"{line}\n", "stream": "stderr", "time": "2026-11-29T10:00:00.123456789Z"}
+    ),
+    "records of a cloud": lambda line: json.dumps(
+        {"severity": "ERROR", "message": line, "timestamp": "2026-11-29T10:00:00Z", "pod": "trainer-0"}
+    ),
+    "logfmt": lambda line: f'time="2026-11-29T10:00:00Z" level=error msg={json.dumps(line)} pod=trainer-0',
+    "lines behind bars of progress": lambda line: f" 45%|##   | 45/99 [01:08<01:22, 2.88it/s]\r{line}",
+}
 NOT_ALIKE = 0.02
 """Of the texts: where what was said began matters, or a stamp that the text had not."""
 AFTER = """[rank0]:[W502 10:20:00.0 ProcessGroupNCCL.cpp:1496] Warning: destroy_process_group() was not called
@@ -108,9 +120,33 @@ def _printed(each: Labelled, before: str) -> str:
 
 @pytest.mark.parametrize("printer", PRINTED_BY)
 def test_a_log_means_the_same_whoever_printed_it(printer: str):
-    some = cases()[::4]
+    some = cases()[::8]
     unlike = [each.name for each in some if _unlike(each, _printed(each, PRINTED_BY[printer]))]
     assert len(unlike) <= NOT_ALIKE * len(some), unlike
+
+
+@pytest.mark.parametrize("keeper", KEPT_AS)
+def test_a_log_means_the_same_however_it_was_kept(keeper: str):
+    some = cases()[::8]
+    texts = ["".join(f"{KEPT_AS[keeper](line)}\n" for line in each.text.splitlines()) for each in some]
+    unlike = [each.name for each, text in zip(some, texts, strict=True) if _unlike(each, text)]
+    assert len(unlike) <= NOT_ALIKE * len(some), unlike
+
+
+def test_the_lines_of_a_log_keep_their_numbers_however_it_was_kept():
+    log = b'{"log": "step 3\\nstep 4\\n"}\r\n45%|# |\r50%|# |\r\n{"message": "RuntimeError: NCCL error"}\r\n'
+    assert [line.line for line in scan(log)] == [3]
+
+
+def test_a_record_tells_what_it_holds_beside_its_message():
+    record = json.dumps({"level": "error", "msg": "the pod failed", "error": "Node n7 became NotReady"})
+    assert diagnosis(record).failure_class == "node_failure"
+
+
+@pytest.mark.parametrize(("steps_of_another", "failure_class"), [(2, "unknown"), (9, "not_a_failure")])
+def test_that_others_go_on_for_a_while_does_not_tell_that_one_did(steps_of_another: int, failure_class: str):
+    steps = "".join(f"[rank1]: step {step} loss 2.0\n" for step in range(steps_of_another))
+    assert diagnosis(f"[rank0]: FATAL: the plugin is in state 7\n{steps}").failure_class == failure_class
 
 
 @pytest.mark.sweep
