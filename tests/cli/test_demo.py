@@ -1,5 +1,6 @@
 """The parts of the demo: commands, processes, children, words and the verdict."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -338,3 +339,9 @@ def test_the_series_of_one_job_are_read_from_metrics():
     assert component_series(page, "a") == {"training": 7.5}
     with pytest.raises(ValueError, match="Invalid value"):
         component_series('ett_job_component_seconds{job_id="a" 1 2 3', "a")
+
+
+@pytest.mark.parametrize(("headless", "least_s", "most_s"), [(True, 200, 300), (False, 1800, 7200)])
+def test_who_watches_is_left_more_time_than_a_machine(tmp_path, headless, least_s, most_s):
+    arguments = argparse.Namespace(steps=900, no_app=True, headless=headless)
+    assert least_s <= demo._stage(arguments, "j", tmp_path, (1, 2)).limit_s <= most_s

@@ -88,7 +88,7 @@ def _complain(text: str, status: int) -> int:
 
 
 def _stage(arguments: argparse.Namespace, job_id: str, run_dir: Path, ports: tuple[int, int]) -> Stage:
-    from ett_cli.demo.stage import Stage
+    from ett_cli.demo.stage import LIMIT_S, WATCHED_LIMIT_S, Stage
 
     return Stage(
         job_id=job_id,
@@ -97,6 +97,7 @@ def _stage(arguments: argparse.Namespace, job_id: str, run_dir: Path, ports: tup
         app_port=ports[1],
         steps=arguments.steps,
         app=not arguments.no_app,
+        limit_s=LIMIT_S if arguments.headless else WATCHED_LIMIT_S,
     )
 
 
