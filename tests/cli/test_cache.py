@@ -81,8 +81,14 @@ def test_ls_as_json_and_by_name(ett, address):
 
 
 def test_ls_of_a_place_without_bundles_says_so_and_makes_nothing(ett, tmp_path):
-    assert ett("ls", str(tmp_path / "none")) == (0, f"There are no bundles in {tmp_path / 'none'}.\n", "")
-    assert not (tmp_path / "none").exists()
+    place = tmp_path / "none"
+    nothing = f"There are no bundles in {place}."
+    assert ett("ls", str(place)) == (0, f"{nothing} There is no such directory.\n", "")
+    assert not place.exists()
+    place.mkdir()
+    assert ett("ls", str(place)) == (0, f"{nothing}\n", "")
+    (place / "bundles").mkdir()
+    assert ett("ls", str(place)) == (0, f"{nothing} {place / 'bundles'} is a store, too.\n", "")
 
 
 def test_verify_finds_the_one_that_was_changed(ett, address, tmp_path):

@@ -89,12 +89,22 @@ def _ls(arguments: argparse.Namespace) -> int:
         )
         return 0
     if not rows:
-        print(f"There are no bundles in {store.address}.")
+        print(f"There are no bundles in {store.address}.{_elsewhere(store.address)}")
         return 0
     print(_table(rows))
     size = sum(objects.values()) / MB
     print(f"{_count(len(rows), 'bundle')} of {_count(len(objects), 'object')}, {size:,.1f} MB")
     return 0
+
+
+def _elsewhere(address: str) -> str:
+    """Where bundles may be meant, as `ett train` keeps them in its cache; or that there is no such place."""
+    place = Path(address)
+    if "://" in address or (place / "entries").is_dir():
+        return ""
+    if (place / "bundles").is_dir():
+        return f" {place / 'bundles'} is a store, too."
+    return "" if place.is_dir() else " There is no such directory."
 
 
 def _verify(arguments: argparse.Namespace) -> int:
