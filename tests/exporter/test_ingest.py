@@ -80,7 +80,9 @@ def test_gzip_of_several_members_is_one_text():
     assert decompress(gzip.compress(b"a\n") + gzip.compress(b"b\n"), "gzip", LIMITS) == b"a\nb\n"
 
 
-@pytest.mark.parametrize("bomb", [gzip.compress(b" " * 10_001), gzip.compress(b" " * 6_000) * 2])
+@pytest.mark.parametrize(
+    "bomb", [gzip.compress(b" " * 10_001), gzip.compress(b" " * 6_000) * 2], ids=["one member", "two members"]
+)
 def test_a_gzip_bomb_is_refused_at_the_limit(bomb):
     """A small body that grows beyond the limit is refused, in one member or in several."""
     with pytest.raises(TooLargeError, match="10000 bytes"):
