@@ -3,6 +3,7 @@
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
+WORKERS ?= 2
 PYTHON_PATHS := core trainer_hooks exporter dashboard grafana cli tests benchmarks examples
 SHELL_SCRIPTS := scripts/common.sh scripts/setup scripts/services scripts/check-wheel .ci/run
 
@@ -15,9 +16,9 @@ setup: ## create .venv with everything in it (quick when nothing changed)
 demo: setup ## train a small TorchRec model, kill a rank, watch it recover
 	@$(BIN)/ett demo $(ARGS)
 
-test: setup ## run all tests
+test: setup ## run all tests, in WORKERS=2 processes
 	@scripts/services
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: setup ## check style, types and which package imports which
 	$(BIN)/ruff check $(PYTHON_PATHS)

@@ -24,10 +24,13 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
+HERE = Path(__file__).parent
 REQUIRED = os.environ.get("ETT_REQUIRE_SERVICES") == "1"
 PROGRAMS = (
     "chromium", "prometheus", "prometheus-alertmanager", "promtool", "amtool", "victoria-metrics", "vmalert"
 )  # fmt: skip
+LONG_FIRST = ("system", "trainer_hooks", "examples", "dashboard")
+"""Folders whose files take long: they come first, so that several workers end at about the same time."""
 TORCHREC_PARTS = ("torch", "torchrec", "fbgemm_gpu")
 FRAMEWORKS = ("lightning", "transformers", "accelerate")
 
@@ -64,7 +67,7 @@ def what_is_missing(service: str) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What runs, and how: sweeps are left out unless ETT_FULL=1.
+    """What runs, in which order, and how: sweeps are left out unless ETT_FULL=1.
 
     In CI a test in a browser may fail once: the summary counts it as rerun, which is to be looked at.
     """
@@ -72,9 +75,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("sweep")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("sweep")]
+    items.sort(key=lambda item: _turn(item.path))
     for item in items:
         if any("chromium" in marker.args for marker in item.iter_markers("service")) and "CI" in os.environ:
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def _turn(path: Path) -> int:
+    folder = path.relative_to(HERE).parts[0] if path.is_relative_to(HERE) else ""
+    return LONG_FIRST.index(folder) if folder in LONG_FIRST else len(LONG_FIRST)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -25,14 +25,15 @@ def test_with_promtool():
 def suite(tmp_path):
     """A small suite under the same conftest, run on a PATH that holds no service."""
 
-    def run(text: str = SUITE, **environment: str) -> subprocess.CompletedProcess:
+    def run(text: str = SUITE, *words: str, **environment: str) -> subprocess.CompletedProcess:
         shutil.copy(CONFTEST, tmp_path / "conftest.py")
         (tmp_path / "test_it.py").write_text(text)
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    service(name)\naddopts = -ra\n")
         kept = {name: value for name, value in os.environ.items() if name != "ETT_REQUIRE_SERVICES"}
+        plugins = ["-p", "no:cacheprovider", "-p", "xdist.plugin"]
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
-            env=kept | {"PATH": "/nonexistent"} | environment,
+            [sys.executable, "-m", "pytest", *plugins, *words, str(tmp_path)],
+            env=kept | {"PATH": "/nonexistent", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment,
             cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -56,10 +57,11 @@ def test_a_missing_service_that_is_required_fails_its_tests(suite):
 def test_any_skip_fails_a_run_that_requires_every_service(suite):
     text = "import pytest\n\ndef test_plain():\n    pass\n\ndef test_skips():\n    pytest.skip('lazy')\n"
     assert suite(text).returncode == 0
-    done = suite(text, ETT_REQUIRE_SERVICES="1")
-    assert done.returncode == 1
-    assert "1 skipped although every service is required" in done.stdout
-    assert done.stdout.rstrip().splitlines()[-1].startswith("=")
+    for workers in ("0", "2"):
+        done = suite(text, "-n", workers, ETT_REQUIRE_SERVICES="1")
+        assert done.returncode == 1
+        assert "1 skipped although every service is required" in done.stdout
+        assert done.stdout.rstrip().splitlines()[-1].startswith("=")
 
 
 def test_a_service_that_nobody_knows_is_an_error(suite):
