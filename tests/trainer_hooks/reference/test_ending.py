@@ -27,12 +27,12 @@ def learner(tmp_path_factory):
     dist.destroy_process_group()
 
 
-def ended(settings, bench, learner, checkpoints):
+def ended(settings, bench, learner, checkpoints, *, over=True):
     """What is decided where the last checkpoint is never saved."""
     told = bench()
     ending = ending_of(settings, told.recorder, checkpoints)
     ending.before_anchor(40, learner, None)
-    ending.after_anchor()
+    ending.after_anchor(over=over)
     return [(each.what, each.why) for each in told.of("decision")]
 
 
@@ -44,6 +44,14 @@ def test_where_the_last_save_failed_nothing_is_handed_over_and_the_job_goes_on(b
     ((what, why),) = ended(Settings(**SMALL, parts=ALONE), bench, learner, tmp_path)
     assert what == "the model is not handed over"
     assert why == f"DamagedError: there is no checkpoint in {tmp_path / 'step_40'}"
+
+
+def test_where_the_last_save_hangs_nobody_looks_for_it(bench, learner, tmp_path):
+    ((what, why),) = ended(Settings(**SMALL, parts=ALONE), bench, learner, tmp_path, over=False)
+    assert (what, why) == ("the model is not handed over", "its last checkpoint was given up")
+    settings = Settings(**SMALL, publish_to=str(tmp_path / "models"))
+    with pytest.raises(handing_over.UnpublishedError, match="its last checkpoint was given up"):
+        ended(settings, bench, learner, tmp_path, over=False)
 
 
 def test_a_disk_that_does_not_take_the_record_does_not_hinder_the_last_save(bench, learner, tmp_path):

@@ -60,8 +60,8 @@ def test_what_was_saved_comes_back_and_the_policy_hears_of_it(keeper_of, kind, m
     keeper.load(learner := learner_with(7.0))
     assert weights_of(learner) == {7.0}
     policy.begin()
-    keeper.save(20, learner, leaving=True)
-    keeper.wait()
+    keeper.save(20, learner, leave_in_s=10.0)
+    assert keeper.close()
     assert [each.step for each in told.of("checkpoint_durable")] == [20]
     assert policy.standing().save_s is not None
 
@@ -81,7 +81,7 @@ def test_the_part_goes_on_from_what_was_saved_without_it_where_that_is_further(k
         keeper.load(learner := learner_with(0.0))
         assert weights_of(learner) == {3.0}
         keeper.save(step, learner_with(step))
-        keeper.wait()
+        assert keeper.close()
     keeper, *_ = keeper_of(beside.Beside)
     assert keeper.find() == 40
     keeper.load(learner := learner_with(0.0))
@@ -94,7 +94,7 @@ def test_with_a_remote_place_durable_is_what_is_there_and_a_lost_disk_is_restore
     keeper.find()
     policy.begin()
     keeper.save(20, learner_with(2.0))
-    keeper.wait()
+    assert keeper.close()
     assert [each.step for each in told.of("checkpoint_durable")] == [20]
     assert policy.standing().in_flight_s is None
     shutil.rmtree(tmp_path / "checkpoints")
@@ -109,7 +109,7 @@ def test_a_save_that_fails_leaves_nothing_in_flight_for_the_policy(keeper_of, tm
     keeper, policy, told = keeper_of(beside.Beside)
     policy.begin()
     keeper.save(20, learner_with(1.0))
-    keeper.wait()
+    assert keeper.close()
     assert [each.step for each in told.of("checkpoint_failed")] == [20]
     standing = policy.standing()
     assert standing.in_flight_s is None

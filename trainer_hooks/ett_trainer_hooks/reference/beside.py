@@ -36,6 +36,7 @@ class Beside:
             recorder,
             remote=RemoteStore(url, retention=stay) if url else None,
             mode=cast("Mode", settings.checkpoint_mode),
+            close_patience_s=settings.close_patience_s,
             told=policy,
         )
         self._found: Found | None = None
@@ -59,20 +60,16 @@ class Beside:
         if self._settings.uses("no_wait_staging"):
             self._checkpointer.no_wait(learner.model, learner.optimizer)
 
-    def save(self, step: int, learner: Learner, *, leaving: bool = False) -> None:
+    def save(self, step: int, learner: Learner, *, leave_in_s: float | None = None) -> None:
         """As `Keeper`."""
+        learnt = _Learnt(self._policy, leaving=leave_in_s is not None)
         with self._policy.saving(step):
-            self._checkpointer.save(
-                step, learner.state(), own={"policy": _Learnt(self._policy, leaving=leaving)}
-            )
+            self._checkpointer.save(step, learner.state(), own={"policy": learnt}, patience_s=leave_in_s)
 
-    def wait(self) -> None:
+    def close(self, patience_s: float | None = None) -> bool:
         """As `Keeper`."""
-        self._checkpointer.wait_until_durable()
-
-    def close(self) -> None:
-        """As `Keeper`."""
-        self._checkpointer.close()
+        self._checkpointer.close(patience_s)
+        return self._checkpointer.wait(0.0)
 
 
 @dataclass(frozen=True)

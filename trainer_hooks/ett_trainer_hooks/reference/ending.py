@@ -17,8 +17,8 @@ class Ending(Protocol):
         """The last step is done and not saved yet; `pipeline`, if any, has no batch in hand."""
         ...
 
-    def after_anchor(self) -> None:
-        """The last checkpoint is durable, or told as failed."""
+    def after_anchor(self, *, over: bool) -> None:
+        """The last checkpoint is durable, or told as failed; not `over`: who asks for it may hang."""
         ...
 
 
@@ -28,7 +28,7 @@ class NoEnding:
     def before_anchor(self, step: int, learner: Learner, pipeline: Any) -> None:  # noqa: ANN401
         """As `Ending`."""
 
-    def after_anchor(self) -> None:
+    def after_anchor(self, *, over: bool) -> None:
         """As `Ending`."""
 
 

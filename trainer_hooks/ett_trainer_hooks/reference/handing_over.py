@@ -57,12 +57,15 @@ class Publishing:
             if dist.get_rank() == 0:
                 self._handover = self._prepared(step, predictions)
 
-    def after_anchor(self) -> None:
+    def after_anchor(self, *, over: bool) -> None:
         """As `Ending`.
 
         Raises:
             UnpublishedError: this trainer was to publish, and could not.
         """
+        if not over:
+            self._given_up()
+            return
         with self._recorder.phase("publish"):
             if self._hands_over:
                 self._hand_over()
@@ -84,6 +87,13 @@ class Publishing:
         except OSError as error:
             self._recorder.decision("the model is not handed over", f"{type(error).__name__}: {error}")
             return None
+
+    def _given_up(self) -> None:
+        why = "its last checkpoint was given up"
+        if not self._hands_over:
+            raise UnpublishedError(f"the model is not published: {why}")
+        if dist.get_rank() == 0:
+            self._recorder.decision("the model is not handed over", why)
 
     def _hand_over(self) -> None:
         """Tell that the anchor is there; without one, or a disk that takes it, nothing is handed over."""

@@ -32,16 +32,18 @@ class Keeper(Protocol):
         """Bring back what was found, if anything; `learner` is the one that will be saved."""
         ...
 
-    def save(self, step: int, learner: Learner, *, leaving: bool = False) -> None:
-        """Save the learner after `step`; with `leaving` no failure lies between this and the next attempt."""
+    def save(self, step: int, learner: Learner, *, leave_in_s: float | None = None) -> None:
+        """Save the learner after `step`.
+
+        `leave_in_s`: seconds in which the job leaves; then no failure lies between this and the next attempt.
+        """
         ...
 
-    def wait(self) -> None:
-        """Until what was saved is durable, or is told as failed."""
-        ...
+    def close(self, patience_s: float | None = None) -> bool:
+        """Nothing more is saved; what was is durable, or is told as failed after `patience_s`, if given.
 
-    def close(self) -> None:
-        """The training is over."""
+        False where it still hangs: whoever asks for it might hang, too. Only the first call waits.
+        """
         ...
 
 
@@ -68,9 +70,10 @@ class Waiting:
             learner.load(state)
             self._policy.load_state_dict({name: float(value) for name, value in state["policy"].items()})
 
-    def save(self, step: int, learner: Learner, *, leaving: bool = False) -> None:
+    def save(self, step: int, learner: Learner, *, leave_in_s: float | None = None) -> None:
         """As `Keeper`."""
-        state = {**learner.state(), "policy": as_tensors(self._policy.state_dict(leaving=leaving))}
+        learnt = self._policy.state_dict(leaving=leave_in_s is not None)
+        state = {**learner.state(), "policy": as_tensors(learnt)}
         with self._policy.saving(step), self._recorder.checkpoint(step, mode="sync") as save:
             size = self._store.save(step, state)
             save.bytes = size
@@ -78,11 +81,9 @@ class Waiting:
         if size is not None:
             self._recorder.durable(step, bytes=size)
 
-    def wait(self) -> None:
+    def close(self, patience_s: float | None = None) -> bool:  # noqa: ARG002 - nothing is on its way
         """As `Keeper`."""
-
-    def close(self) -> None:
-        """As `Keeper`."""
+        return True
 
 
 def as_tensors(state: Mapping[str, float]) -> dict[str, torch.Tensor]:

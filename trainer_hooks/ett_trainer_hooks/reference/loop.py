@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
-from ett_core.leaving import GO, SAVE
+from ett_core.leaving import END_S, GO, SAVE
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
@@ -86,16 +86,18 @@ class Loop:
                     self._ending.before_anchor(step, self._learner, self._inner)
                 if agreed.due or last:
                     self._keeper.save(step, self._learner)
-        self._keeper.wait()
-        self._ending.after_anchor()
+        self._ending.after_anchor(over=self._keeper.close())
 
     def _leave(self, step: int) -> None:
         """The last thing that the loop does when the job is told to go."""
         leaving = agree_to_leave(self._notice, self._policy.standing, self._recorder)
+
+        def left_s() -> float:  # another rank's notice, where this one has none
+            return max(0.0, min(self._notice.left_s, leaving.values["left_s"]) - END_S)
+
         if leaving.way == SAVE:
-            self._keeper.save(step, self._learner, leaving=True)
-        if leaving.way != GO:
-            self._keeper.wait()
+            self._keeper.save(step, self._learner, leave_in_s=left_s())
+        self._keeper.close(0.0 if leaving.way == GO else left_s())
         with self._recorder.phase("shutdown"):
             dist.barrier()  # what was saved is durable before the first rank says that it leaves
         self._recorder.close("preempted", exit_code=EXIT_STATUS)

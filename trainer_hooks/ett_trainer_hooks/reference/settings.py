@@ -57,6 +57,12 @@ class Settings:
         default="",
         metadata=_means("with the part `async_checkpoint`: URL that saves go to; only there durable"),
     )
+    close_patience_s: float = field(
+        default=600.0,
+        metadata=_means(
+            "with the part `async_checkpoint`: at the end, the longest wait for the last save to be durable"
+        ),
+    )
     keep: int = field(default=2, metadata=_means("checkpoints kept; older ones are removed"))
     batch_size: int = field(default=1024, metadata=_means("samples a rank and step"))
     rows: int = field(default=20_000, metadata=_means("rows of each of the 26 embedding tables"))
@@ -107,7 +113,7 @@ class Settings:
         for name in ("checkpoint_every_s", "checkpoint_at_least_every_s", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
-        for name in ("data_warmup_s", "grace_s", "seed"):
+        for name in ("data_warmup_s", "grace_s", "close_patience_s", "seed"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, must not be below 0")
         if (keepers := parse_parts(self.parts) & KEEPERS) and not self.cache:

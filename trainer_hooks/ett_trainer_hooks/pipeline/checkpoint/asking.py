@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+
+from ett_trainer_hooks.pipeline.side_by_side import side_by_side
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -98,6 +99,4 @@ class Asked:
         Raises:
             RemoteError: one cannot be answered.
         """
-        with ThreadPoolExecutor(workers, thread_name_prefix="remote files") as pool:
-            for done in [pool.submit(self.ask, work, name) for name in names]:
-                done.result()
+        side_by_side(lambda name: self.ask(work, name), names, workers, "remote files")

@@ -4,7 +4,7 @@ All ranks call the same methods in the same order, on their training threads. A 
 state, or (mode `sync`) writes it, then goes on on a thread of its own, over a process group of its own; in
 mode `async_process` the files are written by a process beside each rank. One save is in flight: the next
 one waits for it, up to `patience_s`, and then is given up on all ranks. A save that fails, for
-whatever reason, is told, and training goes on.
+whatever reason, is told, and training goes on; one that hangs at the end is given up, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ett_trainer_hooks.pipeline.agreement import all_agree
 from ett_trainer_hooks.pipeline.checkpoint.arena import Arena
 from ett_trainer_hooks.pipeline.checkpoint.deferral import Deferral
 from ett_trainer_hooks.pipeline.checkpoint.fates import Fates, Listener
-from ett_trainer_hooks.pipeline.checkpoint.homes import Home, NodesHome, Ranks, SharedHome
+from ett_trainer_hooks.pipeline.checkpoint.homes import Ranks, home_of
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.resumable import Resumable, key_of, packed, unpack
@@ -44,6 +44,7 @@ Mode = Literal["sync", "async_thread", "async_process"]
 TRACK = "checkpoint"
 """The track of what goes on beside the training."""
 PATIENCE_S = 60.0
+CLOSE_PATIENCE_S = 600.0
 
 
 class Checkpointer:
@@ -57,6 +58,7 @@ class Checkpointer:
         mode: `sync` writes while the trainer waits; `async_thread` and `async_process` copy meanwhile.
         threads: threads that write a rank's files.
         patience_s: longest wait for the save before.
+        close_patience_s: longest wait at the end for what is not durable yet.
         told: hears, too, what becomes of each save, such as a `CheckpointPolicy`; on any thread.
     """
 
@@ -69,6 +71,7 @@ class Checkpointer:
         mode: Mode = "async_thread",
         threads: int = 1,
         patience_s: float = PATIENCE_S,
+        close_patience_s: float = CLOSE_PATIENCE_S,
         told: Listener | None = None,
     ) -> None:
         self.store = store
@@ -76,8 +79,10 @@ class Checkpointer:
         self._told_mode = "sync" if mode == "sync" else "async"
         self._threads = threads
         self._patience_s = patience_s
+        self._close_patience_s = close_patience_s
+        self._ended_well: bool | None = None
         self._ranks = Ranks()
-        self._home = _home_of(store, remote, self._ranks)
+        self._home = home_of(store, remote, self._ranks)
         self._arena = Arena(shared=mode == "async_process") if mode != "sync" else None
         self._scribe = Scribe() if mode == "async_process" else None
         self._deferral = Deferral(recorder)
@@ -101,6 +106,7 @@ class Checkpointer:
         *,
         own: Mapping[str, Resumable] | None = None,
         metrics: Mapping[str, float] | None = None,
+        patience_s: float | None = None,
     ) -> None:
         """Save the state after `step`; when this returns, it may change (but see `no_wait`).
 
@@ -109,17 +115,19 @@ class Checkpointer:
             state: what `torch.distributed.checkpoint` takes, the same keys on every rank.
             own: what each rank has for itself.
             metrics: what the retention may go by.
+            patience_s: longest wait for the save before; by default that of the checkpointer.
         """
+        patience_s = self._patience_s if patience_s is None else patience_s
         with self._recorder.checkpoint(step, mode=self._told_mode) as span:
             began_s = time.monotonic()
-            free = self._wait_for_previous()
+            free = self._wait_for_previous(patience_s)
             span.wait_previous_s = time.monotonic() - began_s
             if free:
                 go_on = self._begin(span, {**state}, own or {}, metrics or {})
         if free:
             go_on()
         else:
-            late = f"the save before is still being written after {self._patience_s:g} s"
+            late = f"the save before is still being written after {patience_s:g} s"
             self._fates.failed(span, late)
 
     def find(self) -> Found:
@@ -168,35 +176,48 @@ class Checkpointer:
             step = span.resumed_step = self.load(self.find(), state, own=own)
         return step
 
-    def wait(self) -> None:
-        """Until the save in flight is over and told."""
+    def wait(self, patience_s: float | None = None) -> bool:
+        """Until the save in flight is over and told; False where that takes longer than `patience_s`."""
         if self._flight is not None and self._flight.is_alive():
             with self._recorder.phase("checkpoint"):
-                self._flight.join()
+                self._flight.join(patience_s)
+        return self._flight is None or not self._flight.is_alive()
 
     def wait_until_durable(self, patience_s: float | None = None) -> bool:
         """Wait for the save in flight and for uploads; told as blocking.
 
-        False where the uploads take longer than `patience_s`: the last checkpoint is in the store alone.
+        False where they take longer than `patience_s`, by default that of the end: the last checkpoint is
+        not there yet, or in the store alone.
         """
-        self.wait()
+        limit_s = self._close_patience_s if patience_s is None else patience_s
+        ends_s = time.monotonic() + limit_s
+        if not self.wait(limit_s):
+            return False
         if self._fates.wait(0.0):
             return True
         with self._recorder.phase("checkpoint"):
-            return self._fates.wait(patience_s)
+            return self._fates.wait(max(0.0, ends_s - time.monotonic()))
 
     def close(self, patience_s: float | None = None) -> bool:
-        """As `wait_until_durable`, then end what was begun beside the training."""
-        durable = self.wait_until_durable(patience_s)
-        if self._scribe is not None:
-            self._scribe.close()
-        return durable
+        """As `wait_until_durable`, then end what was begun beside the training; nothing is saved after it.
 
-    def _wait_for_previous(self) -> bool:
+        What is not durable by then is told as failed, and the process may end: what was published before
+        is whole. Only the first call waits.
+        """
+        if self._ended_well is None:
+            limit_s = self._close_patience_s if patience_s is None else patience_s
+            self._ended_well = self.wait_until_durable(limit_s)
+            if not self._ended_well:
+                self._fates.give_up(f"given up at the end: not durable after a wait of {limit_s:g} s")
+            if self._scribe is not None:
+                self._scribe.close()
+        return self._ended_well
+
+    def _wait_for_previous(self, patience_s: float) -> bool:
         """Whether no rank has a save in flight any longer."""
         if self._flight is None:
             return True
-        self._flight.join(self._patience_s)
+        self._flight.join(patience_s)
         over = not self._flight.is_alive()
         return all_agree(b"over" if over else None) if self._ranks.joined else over
 
@@ -282,11 +303,3 @@ class Checkpointer:
 
 def _is_resumable(value: object) -> bool:
     return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
-
-
-def _home_of(store: CheckpointStore | NodeDisk, remote: RemoteStore | None, ranks: Ranks) -> Home:
-    if isinstance(store, CheckpointStore):
-        return SharedHome(store, remote, ranks)
-    if remote is not None:
-        raise ValueError("the disk of a node has its remote store: give it no second one")
-    return NodesHome(store, ranks)

@@ -6,6 +6,7 @@ it failed is said by every rank that knows. Called on whichever thread knows.
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import suppress
 from typing import Protocol
@@ -73,9 +74,13 @@ class Fates:
         if isinstance(store, CheckpointStore) and remote and leads:
             self._uploads = Uploads(store, remote, self._uploaded)
         self._on_their_way: dict[str, tuple[SaveSpan, float]] = {}
+        self._changes = threading.Lock()
+        self._awaited: set[SaveSpan] = set()
+        self._given_up = False
 
     def began(self, span: SaveSpan) -> None:
         """A save goes on beside the training; should the process end now, it has failed."""
+        self._await(span)
         self._recorder.last_words = lambda: self.failed(span, CUT)
 
     def ended(self, span: SaveSpan, error: BaseException | None, began_s: float) -> None:
@@ -90,9 +95,16 @@ class Fates:
 
     def failed(self, span: SaveSpan, why: str) -> None:
         """The checkpoint will never be durable."""
-        self._recorder.checkpoint_failed(span.saved_step, why, mode=span.mode)
-        if self._told is not None:
-            self._told.failed(span.saved_step)
+        if self._is_awaited(span):
+            self._tell_failed(span, why)
+
+    def give_up(self, why: str) -> None:
+        """What is not durable yet is told as failed; nothing is told of what becomes of it later."""
+        with self._changes:
+            left, self._awaited, self._given_up = self._awaited, set(), True
+        self._recorder.last_words = None
+        for span in sorted(left, key=lambda each: each.saved_step):
+            self._tell_failed(span, why)
 
     def found(self, found: Found) -> None:
         """What a start takes, and what it does not take, with the reason."""
@@ -118,12 +130,30 @@ class Fates:
         if span.mode == "async":
             self._recorder.save_ended(span)
         if manifest is not None and self._uploads is not None:
+            self._await(span)
             self._on_their_way[manifest.commit] = (span, began_s)
             self._uploads.offer(manifest)
         else:
             self._durable(span, began_s)
 
+    def _await(self, span: SaveSpan) -> None:
+        with self._changes:
+            self._awaited.add(span)
+
+    def _is_awaited(self, span: SaveSpan) -> bool:
+        """Whether somebody still wants to know what becomes of a save that is over."""
+        with self._changes:
+            self._awaited.discard(span)
+            return not self._given_up
+
+    def _tell_failed(self, span: SaveSpan, why: str) -> None:
+        self._recorder.checkpoint_failed(span.saved_step, why, mode=span.mode)
+        if self._told is not None:
+            self._told.failed(span.saved_step)
+
     def _durable(self, span: SaveSpan, began_s: float) -> None:
+        if not self._is_awaited(span):
+            return
         duration_s = time.monotonic() - began_s
         if self._leads:
             self._recorder.durable(span.saved_step, mode=span.mode, bytes=span.bytes, duration_s=duration_s)
@@ -133,16 +163,21 @@ class Fates:
     def _uploaded(self, upload: Upload) -> None:
         span, began_s = self._on_their_way.pop(upload.manifest.commit)
         if upload.overtaken:
-            why = "a later one was committed before its turn came"
-            self._recorder.decision(f"the checkpoint of step {span.saved_step} is not uploaded", why)
-            if self._told is not None:
-                self._told.failed(span.saved_step)
+            self._overtaken(span)
         elif upload.error:
             self.failed(span, upload.error)
         else:
             self._durable(span, began_s)
         if upload.untidy:
             self._recorder.decision("checkpoints that are no longer wanted stay", upload.untidy)
+
+    def _overtaken(self, span: SaveSpan) -> None:
+        if not self._is_awaited(span):
+            return
+        why = "a later one was committed before its turn came"
+        self._recorder.decision(f"the checkpoint of step {span.saved_step} is not uploaded", why)
+        if self._told is not None:
+            self._told.failed(span.saved_step)
 
     def _tidy_up(self, *, failed: bool) -> None:
         try:

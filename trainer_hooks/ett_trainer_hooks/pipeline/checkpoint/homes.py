@@ -155,6 +155,19 @@ class NodesHome:
         return None
 
 
+def home_of(store: CheckpointStore | NodeDisk, remote: RemoteStore | None, ranks: Ranks) -> Home:
+    """Where the checkpoints of these ranks live.
+
+    Raises:
+        ValueError: a disk of a node, which has its remote store, was given a second one.
+    """
+    if isinstance(store, CheckpointStore):
+        return SharedHome(store, remote, ranks)
+    if remote is not None:
+        raise ValueError("the disk of a node has its remote store: give it no second one")
+    return NodesHome(store, ranks)
+
+
 class NodeReader(FileSystemReader):  # type: ignore[misc] # torch is not seen by mypy
     """Has the files that a rank reads on its node, and checked, before it reads them."""
 

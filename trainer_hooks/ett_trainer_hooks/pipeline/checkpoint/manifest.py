@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import xxhash
+
+from ett_trainer_hooks.pipeline.side_by_side import side_by_side
 
 FORMAT = 1
 NAME = "manifest.json"
@@ -120,9 +121,10 @@ def marks(
 ) -> dict[str, FileMark]:
     """Sizes and hashes of files below a directory, by name."""
     wanted = sorted(names)
-    with ThreadPoolExecutor(workers, thread_name_prefix="checkpoint hash") as pool:
-        found = pool.map(partial(mark, sync=sync), [directory / name for name in wanted])
-        return dict(zip(wanted, found, strict=True))
+    found = side_by_side(
+        partial(mark, sync=sync), [directory / name for name in wanted], workers, "checkpoint hash"
+    )
+    return dict(zip(wanted, found, strict=True))
 
 
 def names_in(directory: Path) -> set[str]:

@@ -69,14 +69,14 @@ class Scribe:
 
     def close(self, grace_s: float = 0.0) -> int | None:
         """End the process, whatever it does, after `grace_s`; returns its exit code."""
-        if self._process is None:
+        process, self._process = self._process, None
+        if process is None:
             return None
         self._orders.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(grace_s)
-        self._process.kill()
-        code, self._process = self._process.wait(), None
-        return code
+            process.wait(grace_s)
+        process.kill()
+        return process.wait()
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
