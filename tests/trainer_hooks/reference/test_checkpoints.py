@@ -48,6 +48,19 @@ def test_only_so_many_are_kept(root):
     assert sorted(entry.name for entry in root.iterdir()) == ["latest", "step_3", "step_4"]
 
 
+def test_one_that_is_still_to_be_published_is_kept(root):
+    handover = pytest.importorskip("ett_trainer_hooks.pipeline.publishing.handover")
+    told = {"job_id": "job", "publishable": "a:b", "settings": {}, "predictions": b""}
+    made = handover.prepare(root, 1, **told)
+    save(root, 1)
+    made.asked_for()
+    save(root, 2, 3, keep=1)
+    assert checkpoints.steps(root) == [3, 1]
+    made.end(handover.Outcome(state="done", by="publisher", at=1.0))
+    save(root, 4, keep=1)
+    assert checkpoints.steps(root) == [4]
+
+
 @pytest.mark.parametrize(
     "damage", ["no metadata", "empty metadata", "garbled metadata", "short data", "no data", "partial"]
 )

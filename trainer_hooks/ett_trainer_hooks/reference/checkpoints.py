@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from pickle import UnpicklingError
@@ -59,8 +60,18 @@ class CheckpointStore:
         dcp.load(state, checkpoint_id=self._root / f"step_{step}")
 
     def _retire(self) -> None:
-        for step in steps(self._root)[self._keep :]:
+        leaving = steps(self._root)[self._keep :]
+        for step in set(leaving) - _handed_over(self._root):
             shutil.rmtree(self._root / f"step_{step}")
+
+
+def _handed_over(root: Path) -> set[int]:
+    """Steps whose checkpoints are still to be published."""
+    if not (root / "publish").is_dir():
+        return set()
+    from ett_trainer_hooks.pipeline.publishing.handover import anchors_in_use  # noqa: PLC0415 - an extra
+
+    return set(anchors_in_use(root, time.time()).values())
 
 
 def steps(root: Path) -> list[int]:

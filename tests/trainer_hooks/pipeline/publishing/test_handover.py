@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import msgspec
@@ -13,9 +14,11 @@ import pytest
 pytest.importorskip("xxhash")
 
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
+from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 from ett_trainer_hooks.pipeline.publishing import takes
 from ett_trainer_hooks.pipeline.publishing.durable import created
-from ett_trainer_hooks.pipeline.publishing.handover import Outcome, find, prepare
+from ett_trainer_hooks.pipeline.publishing.handover import OPEN_FOR_S, Outcome, find, prepare
 from ett_trainer_hooks.pipeline.publishing.takes import Holder, Lease, LostError, take
 
 LONG_AGO_S = 2 * takes.LEASE_S
@@ -216,3 +219,73 @@ def test_a_damaged_file_is_named(handover):
     (handover.folder / "outcome.json").write_bytes(b"{")
     with pytest.raises(ValueError, match=r"outcome\.json is damaged: Input data was truncated"):
         handover.state()
+
+
+def committed(store, *steps):
+    """Checkpoints of the commit-safe store."""
+    for step in steps:
+        directory = store.begin(step)
+        (directory / ".metadata").write_text(f"step {step}")
+        store.commit(directory, step)
+
+
+@pytest.fixture
+def hour():
+    """The clock of a store, in hours from now."""
+    return [0.0]
+
+
+@pytest.fixture
+def store(tmp_path, hour):
+    """One that keeps the last checkpoint alone."""
+    return CheckpointStore(tmp_path, retention=Retention(last=1), now=lambda: time.time() + 3600.0 * hour[0])
+
+
+@pytest.fixture
+def wanted(store):
+    """What is handed over of step 400, while the training has gone on to step 800."""
+    made = record(store.root)
+    committed(store, 400)
+    made.asked_for()
+    committed(store, 800)
+    return made
+
+
+@pytest.mark.parametrize("state", ["done", "failed"])
+def test_a_checkpoint_stays_until_it_is_published_or_given_up(store, wanted, state):
+    assert store.retire() == []  # asked for
+    lease = take(wanted.folder, "publisher")
+    assert store.retire() == []  # at work
+    wanted.end(Outcome(state=state, by="publisher", at=1.0))
+    lease.release()
+    assert store.retire() == [400]
+
+
+def test_a_checkpoint_whose_trainer_died_before_it_asked_stays_too(store):
+    record(store.root)
+    committed(store, 400, 800)
+    assert store.retire() == []
+
+
+def test_a_record_without_its_checkpoint_keeps_no_earlier_one(store):
+    committed(store, 400)
+    metadata = store.path_of(400) / ".metadata"
+    os.utime(metadata, ns=(0, 0))
+    record(store.root)
+    committed(store, 800)
+    assert store.retire() == [400]
+
+
+def test_a_request_that_nobody_takes_keeps_its_checkpoint_for_a_week(store, wanted, hour):
+    hour[0] = OPEN_FOR_S / 3600.0 - 1.0
+    assert store.retire() == []
+    hour[0] += 2.0
+    lease = take(wanted.folder, "publisher")
+    assert store.retire() == []  # somebody has come at last
+    lease.release()
+    assert store.retire() == [400]
+
+
+def test_what_is_damaged_of_a_hand_over_keeps_nothing(store, wanted):
+    (wanted.folder / "request.json").write_text("{")
+    assert store.retire() == [400]

@@ -28,6 +28,7 @@ from ett_trainer_hooks.pipeline.bundle.files import write_whole
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
+from ett_trainer_hooks.pipeline.publishing.handover import anchors_in_use
 
 LATEST = "latest"
 PARTIAL, OLD, GONE, DAMAGED = ".partial", ".old", ".gone", ".damaged"
@@ -162,10 +163,11 @@ class CheckpointStore:
     def retire(self) -> list[int]:
         """Remove what the retention no longer wants; returns its steps.
 
-        A checkpoint that was set aside goes with the older ones.
+        What is held, or handed over and not published yet, stays. A checkpoint that was set aside goes
+        with the older ones.
         """
-        committed = self.committed()
-        leaving = [each for each in retired(committed, self._retention) if each.commit not in self._held]
+        committed, spared = self.committed(), {*self._held, *anchors_in_use(self.root, self._now())}
+        leaving = [each for each in retired(committed, self._retention) if each.commit not in spared]
         for manifest in leaving:
             _remove(self._published()[manifest.step])
         if leaving:

@@ -36,6 +36,9 @@ FOLDER = "publish"
 RECORD, PREDICTIONS, REQUEST, OUTCOME = "record.json", "predictions.pt", "request.json", "outcome.json"
 _NAME = re.compile(r"step_(\d+)-[0-9a-f]{8}")
 
+OPEN_FOR_S = 7 * 86_400.0
+"""Seconds after which a request that nobody has taken no longer keeps its checkpoint from the retention."""
+
 State = Literal["prepared", "pending", "taken", "done", "failed"]
 T = TypeVar("T")
 
@@ -191,6 +194,33 @@ def find(checkpoints: Path) -> list[HandOver]:
             except DamagedError:  # it has just been removed
                 continue
     return [each for each in found if each.record() is not None]
+
+
+def anchors_in_use(checkpoints: Path, now: float) -> dict[str, int]:
+    """Ids, with their steps, of checkpoints that no retention may take: they are still to be published.
+
+    One is free again once its hand-over has an outcome, or was asked for `OPEN_FOR_S` ago and nobody is at
+    work on it. `now` in Unix seconds.
+
+    Raises:
+        OSError: the disk cannot be asked.
+    """
+    found = [(_anchor_in_use(each, now), each.step) for each in _folders(checkpoints)]
+    return {anchor: step for anchor, step in found if anchor is not None}
+
+
+def _anchor_in_use(handover: HandOver, now: float) -> str | None:
+    try:
+        asked = handover.request() or handover.record()
+        if asked is None or handover.outcome() is not None:
+            return None
+        if now - asked.made_at > OPEN_FOR_S and handover.state() != "taken":
+            return None
+        if isinstance(asked, Request):
+            return asked.anchor
+        return anchor_id(handover.anchor) if _is_anchored(handover) else None
+    except (DamagedError, msgspec.DecodeError):  # nobody can publish it
+        return None
 
 
 def _is_anchored(handover: HandOver) -> bool:
