@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ett_cli.job_settings import default_journal_dir
+from ett_core.purposes import LABEL, PUBLISHES, PUBLISHES_STEP, PUBLISHING
 from ett_trainer_hooks.launcher import LaunchSettings, launch
 from ett_trainer_hooks.launcher.output.passing import stream_sink
 from ett_trainer_hooks.launcher.restarts import RestartPolicy
@@ -77,7 +78,7 @@ def publish(
         journal_dir=order.journal_dir or default_journal_dir(job_id, environ),
         exporter_url=order.exporter_url,
         token_file=order.token_file,
-        labels={"publishes": trainer, "publishes_step": str(handover.step)},
+        labels={LABEL: PUBLISHING, PUBLISHES: trainer, PUBLISHES_STEP: str(handover.step)},
         restarts=RestartPolicy(
             max_restarts=order.tries - 1,
             delay_s=order.delay_s,

@@ -18,6 +18,7 @@ from ett_core.components import area_seconds
 from ett_core.details import JobDetails
 from ett_core.events import (
     AnyEvent,
+    AttemptStart,
     Cache,
     Checkpoint,
     CheckpointDurable,
@@ -36,7 +37,9 @@ from ett_core.fleet.rows import rows_of
 from ett_core.save_costs import as_object
 from ett_core.sequences import Sequences
 
-_DETAILED = frozenset({Cache, Checkpoint, CheckpointDurable, CheckpointFailed, Compile, Evidence, Failure})
+_DETAILED = frozenset(
+    {AttemptStart, Cache, Checkpoint, CheckpointDurable, CheckpointFailed, Compile, Evidence, Failure}
+)
 
 
 class Recorded:
@@ -89,6 +92,7 @@ class Recorded:
         checkpoints, caches = self._details.checkpoints, self._details.processes.caches
         durable, steps = checkpoints.last_durable, self._details.steps.read()
         return {
+            "labels": self._details.labels,
             "checkpoint_count": checkpoints.count,
             "checkpoint_blocking_s": checkpoints.blocking_s,
             "checkpoint_failed_count": checkpoints.failed_count,

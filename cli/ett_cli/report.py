@@ -14,6 +14,7 @@ from ett_cli.advice import advice_on
 from ett_cli.amounts import duration, fine, many, rounded
 from ett_cli.failure_words import Job, failure_lines, unrecovered_word
 from ett_core.components import GROUPS, TRAINING, group_of, meaning_of
+from ett_core.purposes import no_training
 
 _WIDTH = 18
 _SLOW_BECAUSE = {
@@ -34,7 +35,7 @@ def report(job: Job) -> str:
         "\n".join(_stalls(job)),
         "\n".join(_stragglers(job)),
         "\n".join(_caches(job)),
-        largest_loss(job.get("components", {})),
+        what_to_do(job),
     )
     return "\n\n".join(part for part in parts if part)
 
@@ -80,6 +81,11 @@ def _member_rows(
         yield _row(f"    {name}", seconds[name], shares[name])
     if len(shown) < len(members):
         yield _row(f"    {len(members) - len(shown)} smaller ones", 0.0, 0.0)
+
+
+def what_to_do(job: Job) -> str:
+    """One sentence: the largest loss and what to do about it, or that the job is not there to train."""
+    return no_training(job.get("labels", {})) or largest_loss(job.get("components", {}))
 
 
 def largest_loss(components: Mapping[str, float]) -> str:

@@ -35,7 +35,7 @@ FAMILIES: Mapping[str, Family] = {
     "ett_job_info": _job(
         GAUGE,
         "What describes a job; always 1.",
-        *("job_name", "team", "model", "cluster", "accelerator_type", "scheduler"),
+        *("job_name", "team", "model", "cluster", "accelerator_type", "scheduler", "purpose"),
     ),
     "ett_job_state": _job(GAUGE, "The state that the job is in; always 1.", "state"),
     "ett_job_component_seconds": _job(

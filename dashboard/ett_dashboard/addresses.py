@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from ett_core.boards import BOARD_OF_PAGE, board_uid
 
-SHARED = ("window", "weight", "team", "cluster", "model", "scheduler", "text", "zone", "price")
+SHARED = ("window", "weight", "team", "cluster", "model", "scheduler", "purpose", "text", "zone", "price")
 """Parameters that mean the same on every page."""
 
 

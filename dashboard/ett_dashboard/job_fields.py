@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ett_core.colours import state_group
 from ett_core.components import GROUP_COLOURS
+from ett_core.purposes import TRAINING
 from ett_dashboard.addresses import to_job
 from ett_dashboard.columns import Kind, age, count, exact, percentage, seconds, text
 from ett_dashboard.listing import Field
 from ett_dashboard.rows import Job
 
-FILTERS = ("team", "cluster", "model", "scheduler")
+FILTERS = ("team", "cluster", "model", "scheduler", "purpose")
 """The labels that choose among jobs."""
 NOT_IN_METRICS = ("state_age_s",)
 """The columns that only the API of an exporter can fill."""
@@ -46,8 +47,9 @@ def fields(now: float, *, is_whole: bool = True) -> list[Field[Job]]:
         percentage(
             "ett_percent",
             "ETT",
-            "Share of the job's wall time spent training with an effect that survives.",
-            share=lambda job: None if job.ett_percent is None else job.ett_percent / 100,
+            "Share of the job's wall time spent training with an effect that survives; of jobs that train.",
+            _effective_percent,
+            share=lambda job: None if (percent := _effective_percent(job)) is None else percent / 100,
         ),
         seconds("tts_s", "Time to start", "From the beginning of the wall time to the first training loop."),
         count("failures", "Failures", "Attempts that failed."),
@@ -70,5 +72,10 @@ def fields(now: float, *, is_whole: bool = True) -> list[Field[Job]]:
 
 def taken_away(now: float) -> list[Field[Job]]:
     """The columns of the CSV: those of the table, and who the job is."""
-    facts = exact("job_id", "team", "cluster", "model", "scheduler", "accelerator_type", "accelerators")
+    facts = exact("job_id", *FILTERS, "accelerator_type", "accelerators")
     return [*facts, *fields(now)]
+
+
+def _effective_percent(job: Job) -> float | None:
+    """ETT of a job that is there to train; of another it says nothing."""
+    return job.ett_percent if job.purpose == TRAINING else None

@@ -11,6 +11,7 @@ from html import escape
 
 from ett_core.colours import component_colour, state_group
 from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
+from ett_core.purposes import LABEL, no_training
 from ett_dashboard.addresses import changed, to_csv, to_job, to_page
 from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
@@ -55,6 +56,12 @@ def job_head(job: Job, now: float) -> str:
         f'<div class="ett-job"><div class="ett-name"><h1>{of_job(job.title)}</h1>{chip(job.state)}</div>'
         f'<div class="ett-facts">{small}</div>{said(words)}</div>'
     )
+
+
+def purpose_of_job(job: JobDetail) -> str:
+    """What a job does that is not there to train; nothing of one that is."""
+    text = no_training({LABEL: job.purpose, **job.labels})
+    return f'<p class="ett-said">{of_job(text, 400)}</p>' if text else ""
 
 
 def said(words: Sentence) -> str:

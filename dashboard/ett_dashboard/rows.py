@@ -12,6 +12,7 @@ import msgspec
 
 from ett_core.accounting.account import AttemptAccount, FailureAccount
 from ett_core.failures import Diagnosis
+from ett_core.purposes import TRAINING
 from ett_core.throughput import Throughput
 
 
@@ -33,6 +34,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     cluster: str | None = None
     scheduler: str | None = None
+    purpose: str = TRAINING
     accelerator_type: str | None = None
     accelerators: int | None = None
     world_size: int | None = None

@@ -46,7 +46,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     """One job in one row.
 
     `failures`: attempts that ended before they were through; `infra_failures`: those of them whose
-    cause is of domain infrastructure or platform.
+    cause is of domain infrastructure or platform; `purpose`: training, unless the job says otherwise.
     """
 
     job_id: str
@@ -55,6 +55,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     cluster: str
     scheduler: str
+    purpose: str
     accelerator_type: str
     accelerators: int
     world_size: int
@@ -345,7 +346,8 @@ class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
 class Fleet(Answer, frozen=True, kw_only=True):
     """Where the time of all jobs went between `begin` and `end`: all of it, and by group.
 
-    `over_time`: equal parts of that time, where `buckets` asks for so many.
+    `over_time`: equal parts of that time, where `buckets` asks for so many. `left_out`: jobs with time in
+    it that are there for something else than `purpose`, by default for something else than training.
     """
 
     begin: float
@@ -355,6 +357,7 @@ class Fleet(Answer, frozen=True, kw_only=True):
     all: FleetGroup
     fleet: Sequence[FleetGroup]
     over_time: Sequence[FleetPart]
+    left_out: int
 
 
 class Changes(Answer, frozen=True, kw_only=True):

@@ -202,6 +202,7 @@ def _identity(view: JobView) -> Fields:
         "job_id": account.job_id,
         "job_name": view.label("job_name") or account.job_id,
         **{name: view.label(name) for name in LABELS},
+        "purpose": view.purpose,
         "accelerator_type": details.accelerator_type,
         "accelerators": details.accelerators,
         "world_size": details.world_size,

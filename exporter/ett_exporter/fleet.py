@@ -60,6 +60,17 @@ def groups_of(
     return everything.answer(""), [group.answer(key) for key, group in sorted(groups.items())]
 
 
+def left_out(sums: Sums, query: FleetQuery, window: Window) -> int:
+    """Jobs with time in a window that a query would mean, had they the purpose that it asks for."""
+    is_meant = query.kinds()
+    would_be = msgspec.structs.replace(query, purpose="").kinds()
+    return sum(
+        total.jobs(window.name)
+        for kind, total in sums.of_window(window.name)
+        if would_be(kind) and not is_meant(kind)
+    )
+
+
 class _Group:
     """The jobs of a group, being added up; `prices` weigh what is held, None: nothing does."""
 

@@ -1,7 +1,8 @@
 """From the sums over all jobs to the samples of the fleet on /metrics: pure.
 
 Windows trail in event time and hold exactly the seconds of their jobs. Held accelerator time
-weighs each second by the accelerators of its job; queueing after a failure weighs nothing.
+weighs each second by the accelerators of its job; queueing after a failure weighs nothing. Jobs that
+are not there to train are left out of windows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ett_core.accounting.account import seconds
 from ett_core.components import COMPONENTS, TRAINING
 from ett_core.failures.classes import CLASSES, NOT_A_FAILURE
 from ett_core.growing import Histogram
+from ett_core.purposes import TRAINING as PURPOSE
 from ett_exporter.fleet_sums import Sums, held_ns
 from ett_exporter.job_series import clip, ratio
 from ett_exporter.ledger import CauseKey, Ledger
@@ -39,6 +41,8 @@ def _window(sums: Sums, window: str) -> Samples:
     wall: dict[str, dict[str, int]] = {}
     held: dict[str, dict[str, int]] = {}
     for kind, total in sums.of_window(window):
+        if kind.purpose != PURPOSE:
+            continue
         cluster, amounts = clip(kind.cluster), total.amounts_ns(window)
         _add(wall.setdefault(cluster, {}), amounts)
         _add(held.setdefault(cluster, {}), held_ns(kind, amounts))

@@ -35,6 +35,7 @@ class Kind(NamedTuple):
     accelerator_type: str
     state: str
     accelerators: int
+    purpose: str
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -61,6 +62,7 @@ def kind_of(view: JobView) -> Kind:
         view.details.accelerator_type,
         view.account.state,
         view.accelerator_weight,
+        view.purpose,
     )
 
 
@@ -123,7 +125,7 @@ class Total:
             _add(amounts, component, -nanoseconds(old[component]))
 
 
-_NOTHING = Part(Kind("", "", "", "", "", "", 0), {}, (), (), ())
+_NOTHING = Part(Kind("", "", "", "", "", "", 0, ""), {}, (), (), ())
 
 
 class Sums:

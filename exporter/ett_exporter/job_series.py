@@ -50,7 +50,7 @@ def ratio(components: Mapping[str, float]) -> float | None:
 def _time(view: JobView) -> Samples:
     account = view.account
     described = [view.label("job_name") or account.job_id, *(view.label(name) for name in INFO_LABELS)]
-    described += [view.details.accelerator_type, view.label("scheduler")]
+    described += [view.details.accelerator_type, view.label("scheduler"), view.purpose]
     yield ("ett_job_info", tuple(clip(text) for text in described), 1)
     yield ("ett_job_state", _label(account.state), 1)
     for component, seconds in account.components.items():

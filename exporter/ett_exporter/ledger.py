@@ -2,7 +2,8 @@
 
 A job's view is put in when it is new; what the job contributed before is then taken out again.
 Final amounts are whole nanoseconds of held accelerator time (the time times the accelerators of its
-job; queueing after a failure weighs nothing), so that sums stay exact.
+job; queueing after a failure weighs nothing), so that sums stay exact; jobs that are not there to train add
+none.
 Held by one thread at a time.
 
 Windows are gauges: of the jobs that are there. Counters and histograms only grow, from the start of
@@ -23,6 +24,7 @@ from ett_core.components import RECOVER_QUEUE
 from ett_core.fleet.losses import losses
 from ett_core.growing import Distribution, Growing, Histogram, highest
 from ett_core.metrics import BLOCKING_BOUNDS_S, START_BOUNDS_S
+from ett_core.purposes import TRAINING
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.job_series import clip
 from ett_exporter.views import JobView, has_settled
@@ -142,7 +144,7 @@ def contribution(view: JobView, before: Contribution | None = None) -> Contribut
         final={
             _final_key(cluster, team, component): weight * nanoseconds(seconds)
             for component, seconds in view.account.final.items()
-            if component != RECOVER_QUEUE
+            if component != RECOVER_QUEUE and view.purpose == TRAINING
         },
         failures=highest(before.failures, failures) if before else failures,
         lost=highest(before.lost, lost) if before else lost,

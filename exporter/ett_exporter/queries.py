@@ -18,6 +18,7 @@ import msgspec
 
 from ett_core.fleet.rows import Failure
 from ett_core.fleet.what_if import FAILURE_PREFIX, LEVERS
+from ett_core.purposes import TRAINING
 from ett_exporter.fleet_sums import Kind
 from ett_exporter.views import JobView
 
@@ -72,6 +73,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     team: Words = ""
     model: Words = ""
     scheduler: Words = ""
+    purpose: Words = ""
     text: Text = ""
 
     @property
@@ -81,7 +83,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def kinds(self) -> Callable[[Kind], bool]:
         """Whether jobs of a kind are meant, `text` aside."""
-        names = ("state", "cluster", "team", "model", "scheduler")
+        names = ("state", "cluster", "team", "model", "scheduler", "purpose")
         wanted = [(name, words) for name in names if (words := _words(getattr(self, name)))]
         return lambda kind: all(getattr(kind, name) in words for name, words in wanted)
 
@@ -92,6 +94,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         for name in ("cluster", "team", "model", "scheduler"):
             if given := _words(getattr(self, name)):
                 views = [view for view in views if view.label(name) in given]
+        if purposes := _words(self.purpose):
+            views = [view for view in views if view.purpose in purposes]
         if text := self.text.casefold():
             views = [view for view in views if text in _text_of(view)]
         return list(views)
@@ -216,8 +220,9 @@ class ComparisonQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class WhatIfQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs, which latest time, weighted how, and which levers are pulled together."""
+    """Which jobs (those that train, unless told), which latest time, weighted how, which levers together."""
 
+    purpose: Words = TRAINING
     window: Literal["1h", "24h", "7d"] = "7d"
     weight: Literal["job", "accelerator", "cost"] = "accelerator"
     levers: LeverKeys = ""
@@ -229,13 +234,16 @@ class WhatIfQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs, which time (`window`, or `begin` and `end`), weighted, grouped and cut how."""
+    """Which jobs (those that train, unless told) and time (`window`, or `begin` and `end`), cut how."""
 
+    purpose: Words = TRAINING
     window: Literal["1h", "24h", "7d"] = "24h"
     begin: Moment | None = None
     end: Moment | None = None
     weight: Literal["job", "accelerator", "cost"] = "accelerator"
-    group_by: Literal["cluster", "team", "model", "scheduler", "accelerator_type", "state"] | None = None
+    group_by: (
+        Literal["cluster", "team", "model", "scheduler", "purpose", "accelerator_type", "state"] | None
+    ) = None
     buckets: Annotated[int, msgspec.Meta(ge=1, le=500)] | None = None
 
 

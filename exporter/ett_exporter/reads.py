@@ -42,7 +42,7 @@ from ett_exporter.answers import (
     ranks_answer,
     timeline_answer,
 )
-from ett_exporter.fleet import Window, groups_of
+from ett_exporter.fleet import Window, groups_of, left_out
 from ett_exporter.fleet_spans import WHOLE, FleetSpans, edges_of
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.outlines import STRETCHES_SHOWN, Outlines, coarsened
@@ -155,7 +155,7 @@ class Reads:
         if query.weight == "cost" and not prices:
             raise QueryError("weight: no prices of accelerators are set here (--price)")
         now = self._service.clock()
-        whole, *parts = self._fleet(query, now)
+        others, (whole, *parts) = self._fleet(query, now)
         return Fleet(
             as_of=now,
             begin=whole.begin,
@@ -165,6 +165,7 @@ class Reads:
             all=whole.all,
             fleet=whole.fleet,
             over_time=parts,
+            left_out=others,
         )
 
     def changes(self, query: ChangesQuery) -> Changes:
@@ -212,14 +213,14 @@ class Reads:
         now = self._service.clock()
         return self._page(job_id, now, now)
 
-    def _fleet(self, query: FleetQuery, now: float) -> list[FleetPart]:
-        """The time that a query asks for, and after it each of its parts, if it wants any."""
+    def _fleet(self, query: FleetQuery, now: float) -> tuple[int, list[FleetPart]]:
+        """Jobs of other purposes; the time that a query asks for, and after it each of its parts, if any."""
         if query.begin is not None or query.end is not None or query.buckets is not None:
             return self._fleet_between(query, now)
         window = Window(now - WINDOWS_S[query.window], now, query.window)
         if query.text:
             sums = Sums()
-            for view in self._views(query):
+            for view in self._views(replace(query, purpose="")):
                 sums.change(None, part_of(view))
             return self._answer(sums, query, [window])
         roster = self._service.roster
@@ -227,8 +228,8 @@ class Reads:
         with roster.sums() as ledger:
             return self._answer(ledger.windows, query, [window])
 
-    def _fleet_between(self, query: FleetQuery, now: float) -> list[FleetPart]:
-        views = self._views(query)
+    def _fleet_between(self, query: FleetQuery, now: float) -> tuple[int, list[FleetPart]]:
+        views = self._views(replace(query, purpose=""))
         begin, end = query.begin, now if query.end is None else query.end
         if begin is None and query.end is None:
             begin = now - WINDOWS_S[query.window]
@@ -240,12 +241,14 @@ class Reads:
         named = [Window(*part, str(place)) for place, part in enumerate(parts)]
         return self._answer(sums, query, [Window(begin, end, WHOLE), *named])
 
-    def _answer(self, sums: Sums, query: FleetQuery, windows: Sequence[Window]) -> list[FleetPart]:
+    def _answer(
+        self, sums: Sums, query: FleetQuery, windows: Sequence[Window]
+    ) -> tuple[int, list[FleetPart]]:
         prices, found = self._service.settings.prices, []
         for window in windows:
             whole, groups = groups_of(sums, query, window, prices)
             found.append(FleetPart(begin=window.begin, end=window.end, all=whole, fleet=groups))
-        return found
+        return left_out(sums, query, windows[0]), found
 
 
 def in_order(views: Sequence[JobView], sort: str) -> list[JobView]:

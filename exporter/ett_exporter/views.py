@@ -22,6 +22,7 @@ from ett_core.fleet.endings import cause_words
 from ett_core.growing import Distribution, highest
 from ett_core.paces import Pace
 from ett_core.process_totals import CacheTotals
+from ett_core.purposes import purpose_of
 from ett_core.save_costs import SaveInterference
 from ett_core.starts import Start
 from ett_core.step_lengths import StepTimes
@@ -89,6 +90,11 @@ class JobView(msgspec.Struct, frozen=True):
     def label(self, name: str) -> str:
         """A label of the job, empty where it has none."""
         return self.details.labels.get(name, "")
+
+    @property
+    def purpose(self) -> str:
+        """What the job is there for: training, unless it says otherwise."""
+        return purpose_of(self.details.labels)
 
     def cause(self, failure: FailureAccount, diagnosis: Diagnosis) -> str:
         """What ended the attempt of one of the failures, in short words."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ett_cli.advice import advice_on
 from ett_cli.amounts import rounded
 from ett_cli.failure_words import last_words
-from ett_cli.report import headline, largest_loss, partition_lines, report
+from ett_cli.report import headline, largest_loss, partition_lines, report, what_to_do
 from ett_core.components import COMPONENTS
 
 JOB = {
@@ -205,3 +205,11 @@ def test_the_shown_components_add_up_to_the_shown_wall_time(components):
         total = float(rows[-1][figure]) if rows else 0.0
         assert by_depth[2] == pytest.approx(total, abs=0.05)
         assert by_depth[4] == pytest.approx(total, abs=0.05)
+
+
+def test_a_job_that_is_not_there_to_train_has_no_largest_loss_but_says_what_it_does():
+    labels = {"purpose": "publishing", "publishes": "dlrm-7", "publishes_step": "400"}
+    assert what_to_do({**JOB, "labels": labels}).startswith(
+        "This job publishes the model of dlrm-7 (step 400)"
+    )
+    assert what_to_do({**JOB, "labels": {}}) == what_to_do(JOB) == largest_loss(JOB["components"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+from msgspec.structs import replace
 from rows_of_jobs import job
 
 from ett_core.urgency import urgency
@@ -48,3 +49,8 @@ def test_the_file_has_exact_values_and_no_formulas():
     told = dict(zip(head, row, strict=True))
     assert told["job_id"] == "'=cmd()"
     assert float(told["wall_s"]) == 1 / 3
+
+
+def test_the_share_of_training_is_that_of_jobs_that_train():
+    publishing = replace(job("publishing", training=0.0, other=5.0), purpose="publishing")
+    assert [shown(row)[0].cells[3].text for row in (publishing, job("idle", other=5.0))] == ["n/a", "0.0 %"]

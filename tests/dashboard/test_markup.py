@@ -42,6 +42,7 @@ def job(**fields) -> JobDetail:
         markup.job_head(job(job_name="x", state=HOSTILE), 1.0),
         markup.attention([job(job_name=HOSTILE)], 1.0),
         markup.versions(job(labels={HOSTILE: HOSTILE})),
+        markup.purpose_of_job(job(labels={"purpose": "publishing", "publishes": HOSTILE})),
         markup.unreachable("The exporter", HOSTILE, 4.0),
         markup.from_metrics(HOSTILE),
         markup.lacking(HOSTILE),
@@ -70,3 +71,10 @@ def test_the_partition_table_sums_groups_and_whole():
 def test_a_banner_says_how_old_the_figures_are():
     assert "What you see is 1 m 5 s old." in markup.unreachable("The exporter", "nothing answers", 65.0)
     assert "Nothing was read so far." in markup.unreachable("The exporter", "nothing answers", None)
+
+
+def test_a_job_says_what_it_is_there_for_where_that_is_not_training():
+    assert markup.purpose_of_job(job()) == ""
+    told = Tags(markup.purpose_of_job(job(labels={"purpose": "publishing", "publishes": "dlrm"}))).text
+    assert told.startswith("This job publishes the model of dlrm: it trains nothing")
+    assert "is evaluation" in markup.purpose_of_job(job(purpose="evaluation"))  # as metrics tell it

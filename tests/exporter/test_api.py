@@ -17,9 +17,10 @@ from ett_exporter.api import make_app
 from ett_exporter.errors import StoreError
 
 JOB_KEYS = {
-    "job_id", "job_name", "team", "model", "cluster", "scheduler", "accelerator_type", "accelerators",
-    "world_size", "state", "state_since", "finished", "start", "end", "wall_s", "components", "groups",
-    "ett_percent", "tts_s", "ttr_s", "failures", "infra_failures", "attempts", "attempt", "step", "samples",
+    "job_id", "job_name", "team", "model", "cluster", "scheduler", "purpose", "accelerator_type",
+    "accelerators", "world_size", "state", "state_since", "finished", "start", "end", "wall_s",
+    "components", "groups", "ett_percent", "tts_s", "ttr_s", "failures", "infra_failures", "attempts",
+    "attempt", "step", "samples",
     "last_progress_at", "last_event_at", "unsaved_exposure_s", "checkpoint_blocking_s",
     "checkpoint_count", "last_durable_at", "last_durable_step", "caches",
 }  # fmt: skip

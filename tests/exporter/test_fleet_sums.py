@@ -25,7 +25,7 @@ END = 1_764_000_000.0
 SHAPE = Scenario(jobs=8, days=0.25, ranks=16, reporting_ranks=1, seed=11, job_failures=20.0, train_hours=1.0)
 MOMENTS = [END - SHAPE.days * 86_400 * (1 - share) for share in (0.2, 0.4, 0.6, 0.8, 1.0)]
 PRICES = {"H100": 2.5, "H200": 3.1, "B200": 5.7}
-GROUPS = (None, "cluster", "team", "model", "scheduler", "accelerator_type", "state")
+GROUPS = (None, "cluster", "team", "model", "scheduler", "purpose", "accelerator_type", "state")
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,18 @@ WITHIN_S = 60.0
 WEIGHED = fleet_questions.Weighing("accelerator", "accelerator")
 ABOUT = 0.02
 """Shares of a window that goes on move by so much at most between two scrapes of a busy machine."""
-SAME = ("job_id", "state", "team", "model", "cluster", "scheduler", "accelerators", "step", "caches")
+SAME = (
+    "job_id",
+    "state",
+    "team",
+    "model",
+    "cluster",
+    "scheduler",
+    "purpose",
+    "accelerators",
+    "step",
+    "caches",
+)
 CLOSE = ("wall_s", "ett_percent", "tts_s", "samples", "checkpoint_blocking_s", "last_durable_at")
 LACKING = "needs the exporter's API"
 WORKED_JOBS = (SLURM, KUBERNETES)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ett_dashboard.caches.rows import CacheRuns, Comparison
 from ett_dashboard.client import Question
 
-FILTERS = ("cluster", "team", "model", "scheduler", "text", "family", "verdict")
+FILTERS = ("cluster", "team", "model", "scheduler", "purpose", "text", "family", "verdict")
 MOST_RUNS = 300
 MOST_SURPRISES = 20
 SLOW_S = 10.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ett_dashboard.checkpoints.rows import Intervals
 from ett_dashboard.client import Question
 
-FILTERS = ("state", "cluster", "team", "model", "scheduler", "text")
+FILTERS = ("state", "cluster", "team", "model", "scheduler", "purpose", "text")
 MOST_JOBS = 300
 KEPT_S = 15.0
 

@@ -10,7 +10,7 @@ from ett_dashboard.regressions.rows import Families, Runs
 
 BUCKETS: Mapping[str, int] = {"1h": 12, "24h": 24, "7d": 28, "30d": 30, "90d": 45}
 """Windows with the number of equal parts in which failures are shown over each."""
-OF_JOBS = ("cluster", "team", "model", "scheduler", "text")
+OF_JOBS = ("cluster", "team", "model", "scheduler", "purpose", "text")
 """Filters that choose jobs; those of failures choose among their failures, too."""
 OF_FAILURES = (*OF_JOBS, "failure_class", "domain", "node")
 SLOW_S = 30.0

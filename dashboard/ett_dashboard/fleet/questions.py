@@ -15,7 +15,7 @@ from ett_dashboard.words import HOUR_S
 PARTS: Mapping[str, int] = {"1h": 12, "24h": 12, "7d": 14}
 """Windows, and in how many parts each is drawn over time; the edges of parts are whole hours and the like."""
 WINDOW_KEPT_S, PARTS_KEPT_S = 5.0, 30.0
-FILTERS = ("cluster", "team", "model", "scheduler", "text")
+FILTERS = ("cluster", "team", "model", "scheduler", "purpose", "text")
 SORTS: Mapping[str, str] = {
     "job": "job_name",
     "state": "state",

@@ -30,7 +30,7 @@ class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `GET /api/v1/fleet`."""
+    """The answer of `GET /api/v1/fleet`; `left_out`: jobs that are there for something else."""
 
     as_of: float
     begin: float
@@ -38,3 +38,4 @@ class FleetWindow(msgspec.Struct, frozen=True, kw_only=True):
     all: FleetTime
     fleet: Sequence[FleetTime] = ()
     over_time: Sequence[FleetPart] = ()
+    left_out: int = 0

@@ -9,6 +9,20 @@ from ett_dashboard.windows import WITHIN
 from ett_dashboard.words import Sentence, many, ratio
 
 
+def left_out(count: int) -> str:
+    """Of the jobs that are in no figure, as they are not there to train; empty without any.
+
+    >>> left_out(1)
+    '1 job that is not there to train is left out of all figures of time.'
+    """
+    be = "is" if count == 1 else "are"
+    return (
+        f"{many(count, 'job')} that {be} not there to train {be} left out of all figures of time."
+        if count
+        else ""
+    )
+
+
 def summary(found: FleetTime, window: str, weight: str, factor: float) -> Sentence:
     """What was spent within the window, what of it was training, and where most of the rest went."""
     within = WITHIN[window]

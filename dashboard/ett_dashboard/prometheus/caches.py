@@ -25,7 +25,7 @@ def recorded(series: Series, asked: Mapping[str, str]) -> tuple[str, str, str] |
 
     None where jobs are chosen as they do not record.
     """
-    if any(asked.get(name) for name in ("team", "scheduler", "text")):
+    if any(asked.get(name) for name in ("team", "scheduler", "purpose", "text")):
         return None
     given = [among(name, words.split(",")) for name in RECORDED_BY if (words := asked.get(name))]
     return (

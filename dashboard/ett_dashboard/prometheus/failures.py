@@ -14,7 +14,7 @@ from ett_dashboard.prometheus.promql import Series, among, equals
 
 COUNTED, LOST = "ett_fleet_failures_total", "ett_fleet_lost_accelerator_seconds_total"
 BY = "failure_class"
-OF_JOBS = ("team", "model", "scheduler", "text", "node")
+OF_JOBS = ("team", "model", "scheduler", "purpose", "text", "node")
 
 
 def grown(series: Series, name: str, asked: Mapping[str, str], within_s: float) -> str:

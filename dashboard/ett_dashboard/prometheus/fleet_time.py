@@ -18,7 +18,7 @@ from ett_dashboard.words import HOUR_S
 
 MOST_HOURS = 168
 SECONDS = "ett_fleet_component_seconds"
-OF_JOBS = ("team", "model", "scheduler", "text")
+OF_JOBS = ("team", "model", "scheduler", "purpose", "text")
 
 
 def within(series: Series, asked: Mapping[str, str]) -> str:

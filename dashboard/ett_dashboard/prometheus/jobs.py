@@ -14,6 +14,7 @@ from ett_core.accounting.account import ett_percent
 from ett_core.accounting.state import OVER
 from ett_core.components import area_seconds
 from ett_core.metrics import FAMILIES
+from ett_core.purposes import purpose_of
 from ett_dashboard.prometheus.answers import Sample
 from ett_dashboard.rows import CacheRow, Job, JobDetail
 
@@ -105,6 +106,7 @@ def _fields(job_id: str, figures: Figures, as_of: float) -> dict[str, Any] | Non
     attempt = _whole(figures.of("ett_job_attempt"))
     return {
         **{name: info.get(name) or None for name in words},
+        "purpose": purpose_of(info),
         "job_id": job_id,
         "state": state,
         "finished": state in OVER,

@@ -14,7 +14,7 @@ from ett_core.components import CHECKPOINT_BLOCKING, TRAINING
 from ett_core.urgency import severity
 from ett_dashboard.prometheus.promql import Series, among, containing, equals
 
-LABELS = ("cluster", "team", "model", "scheduler")
+LABELS = ("cluster", "team", "model", "scheduler", "purpose")
 WORDS = ("job_id", "job_name", *LABELS)
 """Labels in which a part of a name is looked for."""
 STATE_WEIGHT = 1e9

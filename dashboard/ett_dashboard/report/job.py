@@ -42,7 +42,7 @@ def pieces(job: ReportedJob, decided: Decisions, zone: tzinfo) -> list[Piece]:
     """The report from top to bottom; moments are in `zone`."""
     shares = frames.partition(job.components)
     return [
-        markup.job_head(job, job.known_at),
+        markup.job_head(job, job.known_at) + markup.purpose_of_job(job),
         markup.tiles(tiles.job_tiles(job), lead=True),
         *_timeline(job, zone),
         markup.section("Every second of the job", "each belongs to exactly one component"),

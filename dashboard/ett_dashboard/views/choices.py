@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from zoneinfo import available_timezones
 
+from ett_core.purposes import LABEL
 from ett_dashboard.boxes import Box, boxes
 from ett_dashboard.client import Question
 from ett_dashboard.job_fields import FILTERS
@@ -112,6 +113,7 @@ def _number(text: str) -> float | None:
 
 def _told(name: str) -> list[str]:
     """The words that jobs of the latest week bear as one of their labels."""
-    parameters = (("window", "7d"), ("weight", "job"), ("group_by", name))
+    every = (("purpose", ""),) if name == LABEL else ()
+    parameters = (("window", "7d"), ("weight", "job"), ("group_by", name), *every)
     answer = shared_reads().ask(Question("/api/v1/fleet", Groups, parameters)).value
     return [group.key for group in answer.fleet if group.key] if answer else []

@@ -69,15 +69,18 @@ def _listed(answer: FleetAnswer, asked: Mapping[str, str], window: str, weighing
         for name, reading in readings.items()
     }
     st.html(markup.tiles(fleet_tiles(answer.together, ratios, window, weighing.name), lead=True))
-    _said(readings[window], window, weighing)
+    _said(readings[window], asked, window, weighing)
     _table(answer, asked)
 
 
-def _said(reading: Reading[FleetWindow], window: str, weighing: questions.Weighing) -> None:
+def _said(
+    reading: Reading[FleetWindow], asked: Mapping[str, str], window: str, weighing: questions.Weighing
+) -> None:
     with st.container(key="said"):
         if reading.value is not None:
             summary = fleet_words.summary(reading.value.all, window, weighing.name, weighing.factor)
-            st.html(markup.said(summary) + markup.quiet(weights.OF[weighing.name]))
+            others = "" if asked.get("purpose") else fleet_words.left_out(reading.value.left_out)
+            st.html(markup.said(summary) + markup.quiet(f"{weights.OF[weighing.name]} {others}".strip()))
         elif reading.lacks:
             st.html(markup.lacking(reading.error or ""))
         elif reading.error is not None:

@@ -101,7 +101,7 @@ def _draw(job_id: str, asked: Mapping[str, str]) -> None:
 
 def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
     shares = frames.partition(job.components)
-    st.html(markup.job_head(job, job.known_at) + ways(_elsewhere(job.job_id)))
+    st.html(markup.job_head(job, job.known_at) + markup.purpose_of_job(job) + ways(_elsewhere(job.job_id)))
     st.html(markup.tiles(tiles.job_tiles(job), lead=True))
     if of_app().source.is_whole:
         job_timeline.show(job, asked)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ett_dashboard.client import Question
 from ett_dashboard.what_if.rows import WhatIf
 
-FILTERS = ("cluster", "team", "model", "scheduler", "text")
+FILTERS = ("cluster", "team", "model", "scheduler", "purpose", "text")
 SLOW_S = 10.0
 
 

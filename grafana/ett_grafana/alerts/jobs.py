@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ett_core.fleet.endings import ENDED_BY_OTHERS
+from ett_core.purposes import TRAINING
 from ett_grafana.alerts.alert import CRITICAL, INFO, WARNING, Alert, duration, in_state, of_one_job
 from ett_grafana.config import Config, Thresholds
 from ett_grafana.recording import Recorded
 
 STARTED = "ett_job_time_to_start_seconds"
+NO_TRAINING = f'ett_job_info{{purpose!~"|{TRAINING}"}}'
+"""Jobs that will never begin to train: they are there for something else."""
 STARTS = "ett:job_time_to_start_seconds:recent"
 REQUESTS = "ett:job_compile_cache_requests:risen30m"
 MISSES = "ett:job_compile_cache_misses:ratio30m"
@@ -31,7 +34,7 @@ def recorded_of_jobs(config: Config) -> Sequence[Recorded]:
             of_one_job(
                 f"({STARTED} and on (job_id) (ett_job_wall_seconds - {STARTED} < 3600))"
                 f' or (ett_job_wall_seconds and on (job_id) ett_job_state{{state=~"starting|compiling"}}'
-                f" unless on (job_id) {STARTED})"
+                f" unless on (job_id) {STARTED} unless on (job_id) {NO_TRAINING})"
             ),
             "Time to start of jobs that began to train within the hour; of those that start, so far.",
         ),

@@ -127,6 +127,7 @@ def _now(config: Config) -> tuple[Panel, ...]:
                 "cluster": "Cluster",
                 "accelerator_type": "Accelerator",
                 "scheduler": "Scheduler",
+                "purpose": "Purpose",
             },
             values=(),
             links=common.job_links(common.OF_ROW)[:1],

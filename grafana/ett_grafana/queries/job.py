@@ -35,7 +35,7 @@ HELD = f"ett_job_held_seconds{{{JOB}}}"
 SAMPLES = f"rate(ett_job_samples_total{{{JOB}}}[{RATE}])"
 ACCELERATORS = f"ett_job_accelerators{{{JOB}}}"
 INFO = (
-    "max by (job_id, job_name, team, model, cluster, accelerator_type, scheduler)"
+    "max by (job_id, job_name, team, model, cluster, accelerator_type, scheduler, purpose)"
     f" ({latest(f'ett_job_info{{{JOB}}}')})"
 )
 INTERVAL = f"ett_job_checkpoint_interval_seconds{{{JOB}}}"

@@ -34,6 +34,7 @@ pytestmark = [
 ]
 PROGRAMS = Path(__file__).with_name("programs")
 LIMIT_S = 180.0
+LABELS = ("publishes", "purpose")
 
 
 @pytest.fixture
@@ -95,8 +96,8 @@ def test_a_killed_publisher_is_followed_by_another_which_publishes(tmp_path, ett
     told = events_in(tmp_path / "journal")
     phases = [each.phase for each in told if each.kind == "phase_end"]
     assert phases[-6:] == ["imports", "load", "unshard", "export", "validate", "upload"]
-    labels = {each.labels.get("publishes") for each in told if each.kind == "attempt_start"}
-    assert labels == {"trainer"}
+    labels = {each.labels.get(name) for each in told if each.kind == "attempt_start" for name in LABELS}
+    assert labels == {"trainer", "publishing"}
     assert [each.status for each in told if each.kind == "job_end"] == ["succeeded"]
 
 
