@@ -11,12 +11,17 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ett_cli.job_settings import default_journal_dir, new_job_id, what_is_wrong
 from ett_cli.last_sentences import last_sentences, prepare_last_sentences
+from ett_cli.publishing_after import add_publishing_options, order_of, publish_after, still_open
 from ett_cli.restart_options import add_restart_options, restart_policy
 from ett_cli.stall_options import add_stall_options, stall_settings
 from ett_cli.token_file import add_token_file
+
+if TYPE_CHECKING:
+    from ett_cli.publishing import Order
 
 EPILOG = """\
 The command's output passes through, its exit status is returned (128 + n where signal n ended
@@ -46,6 +51,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep a process a local rank that has prepared its next start, for programs that ask for it",
     )
+    parser.add_argument(
+        "--publish-to",
+        metavar="PLACE",
+        help="publish what the command has handed over, once it has ended well (docs/model-publishing.md)",
+    )
+    parser.add_argument(
+        "--publish-from",
+        type=Path,
+        metavar="DIR",
+        help="with --publish-to: the command's directory of checkpoints",
+    )
+    add_publishing_options(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
 
 
@@ -109,7 +126,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not command:
         return _complain("there is no command; write it after --", 2)
     job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
-    return run_under_observation(
+    if bool(arguments.publish_to) != bool(arguments.publish_from):
+        return _complain("--publish-to and --publish-from need each other", 2)
+    try:
+        order = order_of(arguments.publish_to, arguments, os.environ) if arguments.publish_to else None
+    except ValueError as error:
+        return _complain(f"--publish-to: {error}", 2)
+    status = run_under_observation(
         command,
         arguments,
         job_id=job_id,
@@ -117,6 +140,23 @@ def run(arguments: argparse.Namespace) -> int:
         parts=arguments.parts,
         standby=arguments.standby,
     )
+    return status if status or order is None else _published(order, arguments, job_id)
+
+
+def _published(order: Order, arguments: argparse.Namespace, job_id: str) -> int:
+    """Publish what the command has handed over, on the first node; 1 where that is not possible."""
+    from ett_cli.publishing import found_in
+    from ett_trainer_hooks.identity import is_first_node
+
+    journals = arguments.journal_dir or default_journal_dir(job_id, os.environ)
+    try:
+        if not is_first_node(os.environ):
+            return 0
+        handed_over = still_open(found_in(arguments.publish_from))
+        later_in = journals if arguments.publish_later else None
+        return publish_after(handed_over, order, os.environ, _say, later_in=later_in)
+    except (OSError, ValueError) as error:
+        return _complain(f"not published: {error}", 1)
 
 
 def run_under_observation(  # noqa: PLR0913 - what the two commands have apart

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from ett_cli.commands.run import (
     add_launch_options,
-    exporter,
     occupy_standard_descriptors,
     run_under_observation,
 )
 from ett_cli.job_settings import default_journal_dir, new_job_id
+from ett_cli.publishing_after import add_publishing_options, order_of, publish_after
 
 if TYPE_CHECKING:
     from ett_cli.training.config import Config
@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     trainer = parser.add_argument_group("trainer", "Settings of the trainer (docs/train.md)")
     places = {"checkpoint_dir": "JOB/checkpoints in --run-dir", "cache": "cache in --run-dir"}
     declare(trainer, but=("parts",), otherwise=places)
+    add_publishing_options(parser)
     add_launch_options(parser)
 
 
@@ -97,25 +98,20 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if status or not (settings.publish_to and settings.uses("standalone_publishing")):
         return status
-    return _published(settings, arguments)
+    return _published(settings, arguments, journals)
 
 
-def _published(settings: Settings, arguments: argparse.Namespace) -> int:
+def _published(settings: Settings, arguments: argparse.Namespace, journals: Path) -> int:
     """Publish what the trainer has handed over; 1 where that is not possible."""
-    from ett_cli.publishing import Order, found_in, publish_all
+    from ett_cli.publishing import found_in
 
-    order = Order(
-        address=settings.publish_to,
-        exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ),
-        token_file=arguments.token_file,
-        journal_dir=arguments.journal_dir,
-    )
+    later_in = journals if arguments.publish_later else None
     try:
+        order = order_of(settings.publish_to, arguments, os.environ)
         last = [each for each in found_in(settings.checkpoint_dir) if each.step == settings.steps]
-        publish_all(last, order, os.environ, _complain)
-    except OSError as error:
+        return publish_after(last, order, os.environ, _complain, later_in=later_in)
+    except (OSError, ValueError) as error:
         return _complain(str(error), 1)
-    return 0 if last and all(each.state() == "done" for each in last) else 1
 
 
 def _config(arguments: argparse.Namespace) -> Config:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ett_cli.itself import ett
 from ett_cli.training.command import environment, torchrun
 from ett_trainer_hooks.reference.settings import Settings
 
@@ -76,11 +76,6 @@ def free_port(port: int = 0) -> int:
     with socket.create_server((HOST, port)) as probe:
         free: int = probe.getsockname()[1]
         return free
-
-
-def ett(*words: str) -> list[str]:
-    """A command line of `ett`, in this interpreter."""
-    return [sys.executable, "-c", "import sys; from ett_cli.main import main; sys.exit(main())", *words]
 
 
 def exporter_command(stage: Stage) -> list[str]:

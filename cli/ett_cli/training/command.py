@@ -7,6 +7,8 @@ import sys
 from ett_cli.job_settings import directory_name
 from ett_trainer_hooks.reference.settings import Settings, words_of
 
+QUICK_TORCHRUN = "ett_trainer_hooks.pipeline.quick_torchrun"
+
 
 def torchrun(settings: Settings, *, job_id: str, ranks: int, restarts: int) -> list[str]:
     """The command that trains on so many ranks of this machine.
@@ -17,7 +19,8 @@ def torchrun(settings: Settings, *, job_id: str, ranks: int, restarts: int) -> l
         ranks: processes that train together.
         restarts: how often torchrun starts all ranks again after one has failed.
     """
-    words = [sys.executable, "-m", "torch.distributed.run"]
+    quick = settings.uses("quick_exit")
+    words = [sys.executable, "-m", QUICK_TORCHRUN if quick else "torch.distributed.run"]
     words += ["--nproc-per-node", str(ranks), "--max-restarts", str(restarts)]
     words += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
     words += ["--rdzv-id", directory_name(job_id)]  # of which torchrun makes a directory

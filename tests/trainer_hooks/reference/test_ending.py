@@ -40,6 +40,15 @@ def test_without_a_wish_nothing_becomes_of_the_model(bench, tmp_path):
     assert isinstance(ending_of(Settings(), bench().recorder, tmp_path), NoEnding)
 
 
+def test_from_disks_of_nodes_nothing_is_handed_over_and_that_is_said(bench, tmp_path):
+    told = bench()
+    places = {"checkpoint_disk": "disk", "checkpoint_remote": "memory://there"}
+    settings = Settings(**places, parts=f"{ALONE},async_checkpoint")
+    assert isinstance(ending_of(settings, told.recorder, tmp_path), NoEnding)
+    (decision,) = told.of("decision")
+    assert decision.what == "the model is not handed over"
+
+
 def test_where_the_last_save_failed_nothing_is_handed_over_and_the_job_goes_on(bench, learner, tmp_path):
     ((what, why),) = ended(Settings(**SMALL, parts=ALONE), bench, learner, tmp_path)
     assert what == "the model is not handed over"

@@ -104,6 +104,25 @@ def test_with_a_remote_place_durable_is_what_is_there_and_a_lost_disk_is_restore
     assert weights_of(learner) == {2.0}
 
 
+def test_with_a_disk_of_the_node_files_go_to_the_remote_place_by_way_of_it(keeper_of, tmp_path):
+    places = {"checkpoint_remote": (tmp_path / "remote").as_uri(), "checkpoint_disk": str(tmp_path / "disk")}
+    keeper, _, told = keeper_of(beside.Beside, **places)
+    assert keeper.find() == 0
+    keeper.save(20, learner_with(2.0))
+    assert keeper.close()
+    assert [each.step for each in told.of("checkpoint_durable")] == [20]
+    (committed,) = (tmp_path / "remote").glob("step_20-*/manifest.json")
+    assert (tmp_path / "disk" / committed.parent.name / "__0_0.distcp").exists()
+    assert not (tmp_path / "checkpoints").exists()
+    for lost in (False, True):
+        if lost:
+            shutil.rmtree(tmp_path / "disk")
+        keeper, *_ = keeper_of(beside.Beside, **places)
+        assert keeper.find() == 20
+        keeper.load(learner := learner_with(0.0))
+        assert weights_of(learner) == {2.0}
+
+
 def test_a_save_that_fails_leaves_nothing_in_flight_for_the_policy(keeper_of, tmp_path):
     (tmp_path / "checkpoints").write_text("a file where the checkpoints should be")
     keeper, policy, told = keeper_of(beside.Beside)

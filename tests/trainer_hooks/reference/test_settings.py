@@ -28,6 +28,9 @@ def test_every_setting_can_be_given(tmp_path):
         ["--rows", "many"],
         ["--pipeline", "long"],
         ["--checkpoint-mode", "slow"],
+        ["--close-patience-s", "-1"],
+        ["--checkpoint-disk", "here"],
+        ["--checkpoint-disk", "here", "--checkpoint-remote", "there", "--publish-to", "models"],
     ],
 )
 def test_what_cannot_train_is_refused_with_status_2(words, capsys):

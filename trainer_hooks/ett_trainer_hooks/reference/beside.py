@@ -7,10 +7,12 @@ are found, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer, Mode
+from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
@@ -31,10 +33,14 @@ class Beside:
         self._without = Waiting(settings, recorder, policy)
         self.root = settings.checkpoint_dir / DIRECTORY
         stay, url = Retention(last=settings.keep), settings.checkpoint_remote
+        remote = RemoteStore(url, retention=stay) if url else None
+        store: CheckpointStore | NodeDisk = CheckpointStore(self.root, retention=stay)
+        if remote is not None and settings.checkpoint_disk:
+            store, remote = NodeDisk(Path(settings.checkpoint_disk), remote), None
         self._checkpointer = Checkpointer(
-            CheckpointStore(self.root, retention=stay),
+            store,
             recorder,
-            remote=RemoteStore(url, retention=stay) if url else None,
+            remote=remote,
             mode=cast("Mode", settings.checkpoint_mode),
             close_patience_s=settings.close_patience_s,
             told=policy,

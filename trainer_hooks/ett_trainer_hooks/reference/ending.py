@@ -36,6 +36,9 @@ def ending_of(settings: Settings, recorder: Recorder, checkpoints: Path) -> Endi
     """The ending that the settings want; `checkpoints` is the directory that gets the last one."""
     if not (settings.uses("standalone_publishing") or settings.publish_to):
         return NoEnding()
+    if settings.checkpoint_disk and settings.uses("async_checkpoint"):
+        recorder.decision("the model is not handed over", "its checkpoints lie on the disks of nodes")
+        return NoEnding()
     from ett_trainer_hooks.reference.handing_over import Publishing  # noqa: PLC0415 - needs an extra
 
     return Publishing(settings, recorder, checkpoints)

@@ -57,6 +57,13 @@ class Settings:
         default="",
         metadata=_means("with the part `async_checkpoint`: URL that saves go to; only there durable"),
     )
+    checkpoint_disk: str = field(
+        default="",
+        metadata=_means(
+            "with `checkpoint_remote`: directory on the disk of each node that files go to first; "
+            "the ranks of other nodes need not reach it"
+        ),
+    )
     close_patience_s: float = field(
         default=600.0,
         metadata=_means(
@@ -110,6 +117,7 @@ class Settings:
         for name, choices in (("pipeline", PIPELINES), ("checkpoint_mode", MODES)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, must be one of {', '.join(choices)}")
+        self._check_disk()
         for name in ("checkpoint_every_s", "checkpoint_at_least_every_s", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
@@ -128,6 +136,12 @@ class Settings:
                 raise ValueError(f"{each.name} is {value}, must be finite")
             if "\0" in str(value):
                 raise ValueError(f"{each.name} holds a NUL")
+
+    def _check_disk(self) -> None:
+        if self.checkpoint_disk and not self.checkpoint_remote:
+            raise ValueError("checkpoint_disk: from the disk of a node files go on: name a checkpoint_remote")
+        if self.checkpoint_disk and self.publish_to:
+            raise ValueError("checkpoint_disk: a model is published from checkpoints in one directory")
 
     def uses(self, part: str) -> bool:
         """Whether a part of the optimised pipeline is on; ValueError where it is none."""

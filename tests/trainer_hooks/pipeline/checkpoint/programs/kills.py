@@ -29,7 +29,7 @@ from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
 
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 LONGEST_S = 0.3
 """Of the time between the first checkpoint of a run and its kill."""
 SIZE = 200_000

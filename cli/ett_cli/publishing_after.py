@@ -1,0 +1,110 @@
+"""Publishing what a trainer has handed over, once it has left: here, or in a process that outlives us.
+
+The trainer's job has ended by then, and its time with it; the publishing is a job of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ett_cli.itself import ett
+
+if TYPE_CHECKING:
+    from ett_cli.publishing import Order
+    from ett_trainer_hooks.pipeline.publishing.handover import HandOver
+
+LOG = "publish.log"
+"""Where a process that outlives us says how it goes, beside the trainer's events."""
+
+
+def add_publishing_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what is the same for all commands that publish after a trainer."""
+    parser.add_argument(
+        "--publish-later",
+        action="store_true",
+        help="do not wait for the publishing: it goes on in a process that outlives this one",
+    )
+
+
+def order_of(address: str, arguments: argparse.Namespace, environ: Mapping[str, str]) -> Order:
+    """How to publish to a place, as the options of a launcher say.
+
+    Raises:
+        ValueError: nobody knows the place.
+    """
+    from ett_cli.commands.run import exporter
+    from ett_cli.publishing import Order
+    from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError
+    from ett_trainer_hooks.pipeline.publishing.places import place_at
+
+    try:
+        place_at(address).close()
+    except RemoteError as error:
+        raise ValueError(str(error)) from error
+    return Order(
+        address=address,
+        exporter_url=exporter(arguments.exporter, arguments.token_file, environ),
+        token_file=arguments.token_file,
+        journal_dir=arguments.journal_dir,
+    )
+
+
+def still_open(found: Sequence[HandOver]) -> list[HandOver]:
+    """Those that wait to be published or are being published; else the newest one, whatever became of it."""
+    return [each for each in found if each.state() in {"pending", "taken"}] or list(found[:1])
+
+
+def publish_after(
+    found: Sequence[HandOver],
+    order: Order,
+    environ: Mapping[str, str],
+    say: Callable[[str], object],
+    *,
+    later_in: Path | None = None,
+) -> int:
+    """Publish hand-overs, or have it done (`later_in`: where the log of it goes).
+
+    Returns 1 where something is not published, or nothing was handed over.
+
+    Raises:
+        ValueError: a setting is wrong.
+        OSError: a process cannot be started, or the disk cannot be asked.
+    """
+    from ett_cli.publishing import as_json, publish_all, sentences
+
+    if not found:
+        say("nothing was handed over to be published")
+        return 1
+    if later_in is not None:
+        for handover in (each for each in found if each.state() == "pending"):
+            pid = _started(handover, order, environ, later_in)
+            say(f"step {handover.step} is being published by process {pid}; it writes to {later_in / LOG}")
+        return 0
+    publish_all(found, order, environ, say)
+    for sentence in sentences([as_json(each) for each in found]):
+        say(sentence)
+    return 0 if all(each.state() == "done" for each in found) else 1
+
+
+def _started(handover: HandOver, order: Order, environ: Mapping[str, str], place: Path) -> int:
+    """A process in a session of its own that publishes; its number."""
+    more = {
+        "--exporter": order.exporter_url,
+        "--token-file": order.token_file,
+        "--journal-dir": order.journal_dir,
+    }
+    words = [word for name, value in more.items() if value is not None for word in (name, str(value))]
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / LOG).open("ab") as log:
+        return subprocess.Popen(
+            ett("publish", str(handover.anchor), "--to", order.address, *words),
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        ).pid
