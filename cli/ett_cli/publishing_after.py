@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 LOG = "publish.log"
 """Where a process that outlives us says how it goes, beside the trainer's events."""
+
+
+@dataclass(frozen=True)
+class Later:
+    """What a process publishes that outlives us: a directory as `ett publish` takes it; and where its log goes."""
+
+    checkpoints: Path
+    place: Path
 
 
 def add_publishing_options(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +73,9 @@ def publish_after(
     environ: Mapping[str, str],
     say: Callable[[str], object],
     *,
-    later_in: Path | None = None,
+    later: Later | None = None,
 ) -> int:
-    """Publish hand-overs, or have it done (`later_in`: where the log of it goes).
+    """Publish hand-overs, or have it done later.
 
     Returns 1 where something is not published, or nothing was handed over.
 
@@ -79,10 +88,9 @@ def publish_after(
     if not found:
         say("nothing was handed over to be published")
         return 1
-    if later_in is not None:
-        for handover in (each for each in found if each.state() == "pending"):
-            pid = _started(handover, order, environ, later_in)
-            say(f"step {handover.step} is being published by process {pid}; it writes to {later_in / LOG}")
+    if later is not None:
+        pid = _started(later, order, environ)
+        say(f"{later.checkpoints} is published by process {pid}, which writes to {later.place / LOG}")
         return 0
     publish_all(found, order, environ, say)
     for sentence in sentences([as_json(each) for each in found]):
@@ -90,7 +98,7 @@ def publish_after(
     return 0 if all(each.state() == "done" for each in found) else 1
 
 
-def _started(handover: HandOver, order: Order, environ: Mapping[str, str], place: Path) -> int:
+def _started(later: Later, order: Order, environ: Mapping[str, str]) -> int:
     """A process in a session of its own that publishes; its number."""
     more = {
         "--exporter": order.exporter_url,
@@ -98,10 +106,10 @@ def _started(handover: HandOver, order: Order, environ: Mapping[str, str], place
         "--journal-dir": order.journal_dir,
     }
     words = [word for name, value in more.items() if value is not None for word in (name, str(value))]
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / LOG).open("ab") as log:
+    later.place.mkdir(parents=True, exist_ok=True)
+    with (later.place / LOG).open("ab") as log:
         return subprocess.Popen(
-            ett("publish", str(handover.anchor), "--to", order.address, *words),
+            ett("publish", str(later.checkpoints), "--to", order.address, *words),
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ett_cli.job_settings import default_journal_dir, new_job_id, what_is_wrong
 from ett_cli.last_sentences import last_sentences, prepare_last_sentences
-from ett_cli.publishing_after import add_publishing_options, order_of, publish_after, still_open
+from ett_cli.publishing_after import Later, add_publishing_options, order_of, publish_after, still_open
 from ett_cli.restart_options import add_restart_options, restart_policy
 from ett_cli.stall_options import add_stall_options, stall_settings
 from ett_cli.token_file import add_token_file
@@ -153,8 +153,8 @@ def _published(order: Order, arguments: argparse.Namespace, job_id: str) -> int:
         if not is_first_node(os.environ):
             return 0
         handed_over = still_open(found_in(arguments.publish_from))
-        later_in = journals if arguments.publish_later else None
-        return publish_after(handed_over, order, os.environ, _say, later_in=later_in)
+        later = Later(arguments.publish_from, journals) if arguments.publish_later else None
+        return publish_after(handed_over, order, os.environ, _say, later=later)
     except (OSError, ValueError) as error:
         return _complain(f"not published: {error}", 1)
 

@@ -19,7 +19,7 @@ from ett_cli.commands.run import (
     run_under_observation,
 )
 from ett_cli.job_settings import default_journal_dir, new_job_id
-from ett_cli.publishing_after import add_publishing_options, order_of, publish_after
+from ett_cli.publishing_after import Later, add_publishing_options, order_of, publish_after
 
 if TYPE_CHECKING:
     from ett_cli.training.config import Config
@@ -105,11 +105,11 @@ def _published(settings: Settings, arguments: argparse.Namespace, journals: Path
     """Publish what the trainer has handed over; 1 where that is not possible."""
     from ett_cli.publishing import found_in
 
-    later_in = journals if arguments.publish_later else None
     try:
         order = order_of(settings.publish_to, arguments, os.environ)
         last = [each for each in found_in(settings.checkpoint_dir) if each.step == settings.steps]
-        return publish_after(last, order, os.environ, _complain, later_in=later_in)
+        later = Later(last[0].anchor, journals) if arguments.publish_later and last else None
+        return publish_after(last, order, os.environ, _complain, later=later)
     except (OSError, ValueError) as error:
         return _complain(str(error), 1)
 

@@ -19,7 +19,7 @@ def side_by_side(work: Callable[[T], R], items: Iterable[T], workers: int, name:
     """What the work gives for each item, in their order; the calling thread works, too.
 
     After an error nothing more is begun; the error of the first item that has one is raised once what
-    was begun is over.
+    was begun is over. Where no thread can be had the others do its work.
 
     Args:
         work: done for each item, on any thread.
@@ -47,11 +47,18 @@ def side_by_side(work: Callable[[T], R], items: Iterable[T], workers: int, name:
     threads = [
         threading.Thread(target=labour, name=name, daemon=True) for _ in range(min(workers, count) - 1)
     ]
-    for thread in threads:
-        thread.start()
+    begun = [thread for thread in threads if _begins(thread)]
     labour()
-    for thread in threads:
+    for thread in begun:
         thread.join()
     if errors:
         raise errors[min(errors)]
     return [results[place] for place in range(count)]
+
+
+def _begins(thread: threading.Thread) -> bool:
+    try:
+        thread.start()
+    except RuntimeError:  # no thread can be had
+        return False
+    return True

@@ -28,7 +28,7 @@ from ett_trainer_hooks.pipeline.checkpoint.fates import Fates, Listener
 from ett_trainer_hooks.pipeline.checkpoint.homes import Ranks, home_of
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
-from ett_trainer_hooks.pipeline.checkpoint.resumable import Resumable, key_of, packed, unpack
+from ett_trainer_hooks.pipeline.checkpoint.resumable import Resumable, is_resumable, key_of, packed, unpack
 from ett_trainer_hooks.pipeline.checkpoint.scribe import Scribe
 from ett_trainer_hooks.pipeline.checkpoint.snapshot import (
     FailedPlanner,
@@ -258,7 +258,7 @@ class Checkpointer:
         """Of the live state, or of its copy; the other ranks hear of one that cannot be had."""
         try:
             whole = {
-                key: value.state_dict() if _is_resumable(value) else value for key, value in state.items()
+                key: value.state_dict() if is_resumable(value) else value for key, value in state.items()
             }
             if own:
                 whole[key_of(self._ranks.rank)] = packed(own)
@@ -299,7 +299,3 @@ class Checkpointer:
             return FailedPlanner(error)
         span.staging_s = time.monotonic() - began_s
         return planner
-
-
-def _is_resumable(value: object) -> bool:
-    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")

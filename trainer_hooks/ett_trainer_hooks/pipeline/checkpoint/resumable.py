@@ -52,6 +52,11 @@ class Randomness:
             torch.cuda.set_rng_state_all(state_dict["cuda"])
 
 
+def is_resumable(value: object) -> bool:
+    """Whether it can be saved and brought back by itself."""
+    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+
+
 def key_of(rank: int) -> str:
     """Under which a rank keeps its own state."""
     return f"own_of_rank_{rank}"

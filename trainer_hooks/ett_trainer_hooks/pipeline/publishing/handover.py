@@ -219,7 +219,7 @@ def _anchor_in_use(handover: HandOver, now: float) -> str | None:
         if isinstance(asked, Request):
             return asked.anchor
         return anchor_id(handover.anchor) if _is_anchored(handover) else None
-    except (DamagedError, msgspec.DecodeError):  # nobody can publish it
+    except (DamagedError, ValueError):  # nobody can publish it
         return None
 
 
