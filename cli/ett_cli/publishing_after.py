@@ -24,7 +24,7 @@ LOG = "publish.log"
 
 @dataclass(frozen=True)
 class Later:
-    """What a process publishes that outlives us: a directory as `ett publish` takes it; and where its log goes."""
+    """What a process that outlives us publishes (as `ett publish` takes it), and where its log goes."""
 
     checkpoints: Path
     place: Path
