@@ -38,6 +38,7 @@ from ett_trainer_hooks.pipeline.checkpoint.snapshot import (
 )
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found, UnavailableError
 from ett_trainer_hooks.pipeline.checkpoint.writer import StoreWriter, write_files
+from ett_trainer_hooks.pipeline.good_end import end_well_despite
 from ett_trainer_hooks.recording.spans import SaveSpan
 
 Mode = Literal["sync", "async_thread", "async_process"]
@@ -209,6 +210,8 @@ class Checkpointer:
             self._ended_well = self.wait_until_durable(limit_s)
             if not self._ended_well:
                 self._fates.give_up(f"given up at the end: not durable after a wait of {limit_s:g} s")
+                if self._flight is not None:
+                    end_well_despite(self._flight)
             if self._scribe is not None:
                 self._scribe.close()
         return self._ended_well
