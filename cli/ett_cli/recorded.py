@@ -92,7 +92,7 @@ class Recorded:
         checkpoints, caches = self._details.checkpoints, self._details.processes.caches
         durable, steps = checkpoints.last_durable, self._details.steps.read()
         return {
-            "labels": self._details.labels,
+            "labels": self._details.starts.labels,
             "checkpoint_count": checkpoints.count,
             "checkpoint_blocking_s": checkpoints.blocking_s,
             "checkpoint_failed_count": checkpoints.failed_count,
