@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, or 2 where a setting is wrong."""
     occupy_standard_descriptors()
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
-    if not command:
+    if not any(command[:1]):
         return _complain("there is no command; write it after --", 2)
     job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
     if bool(arguments.publish_to) != bool(arguments.publish_from):
