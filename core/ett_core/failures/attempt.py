@@ -29,6 +29,7 @@ KERNEL = "kernel"
 STACK = "stack"
 """What a process was doing: names of functions, which are no words about what happened."""
 _SPEAKER = re.compile(r"\[rank(\d{1,6})\]:|last output of rank (\d{1,6}):")
+_STOPPED_BY = re.compile(r"rank \d{1,6} was stopped by SIG[A-Z]{1,10} \(sent by ")
 _STOOD_STILL = ("hang", "checkpoint_stall", "compile_slow")
 _OF_STATUS = {"preempted": "preempted", "timed_out": "time_limit", "cancelled": "user_cancelled"}
 _STATUS_WORDS = {
@@ -77,8 +78,10 @@ def _of_evidence(evidence: Sequence[EvidenceLine]) -> Iterator[Sighting]:
             continue
         rank = line.rank if line.rank >= 0 else _speaker(line.text)
         where = Where(source=line.source, rank=rank, node=line.node, time=line.time)
+        role = OWN_STOP.role if _STOPPED_BY.match(line.text) else None
         for sighting in scan(line.text.encode(), where):
-            yield msgspec.structs.replace(sighting, time=line.time, order_s=line.time)
+            own = role if role and sighting.failure_class == OWN_STOP.failure_class else sighting.role
+            yield msgspec.structs.replace(sighting, time=line.time, order_s=line.time, role=own)
 
 
 def _without_neighbours(sightings: list[Sighting]) -> list[Sighting]:

@@ -150,6 +150,23 @@ def test_a_rank_that_its_launcher_or_torchrun_killed_did_not_run_out_of_memory()
     assert diagnose(failed(signal=9, rank=1, message=told), [died]).rank == 0
 
 
+def test_the_rank_that_somebody_killed_is_the_root_and_not_those_that_torchrun_then_stopped():
+    """As in the demo, where the kernel says that it was not for want of memory."""
+    killed = "rank 1 was killed by SIGKILL (sender unknown)\nrank 1 (pid 12) was ended by signal 9 (SIGKILL)"
+    denied = "memory cgroup: the kernel's oom-killer ended no process of this job's cgroup (/x: oom_kill 0)"
+    stopped = "rank 0 was stopped by SIGTERM (sent by torchrun)\nreceived SIGTERM"
+    lines = [
+        line(killed, AT - 0.05, rank=-1, source="failure"),
+        line(denied, AT - 0.05, rank=-1, source="kernel"),
+        line(stopped, AT, rank=0, source="failure"),
+        line("rank 0 (pid 11) was sent SIGTERM by torchrun", AT + 0.2, rank=-1, source="launcher"),
+    ]
+    found = diagnose(failed(signal=9, rank=1, message=killed.splitlines()[1]), lines)
+    assert (found.failure_class, found.confidence, found.rank) == ("external_stop", "likely", 1)
+    assert {each.role for each in found.evidence if "SIGTERM" in each.text} <= {"teardown"}
+    assert [each.text for each in found.evidence if each.role == "root"] == [killed.splitlines()[1]]
+
+
 @pytest.mark.parametrize(
     ("word", "failure_class"),
     [("preempted", "preempted"), ("timed_out", "time_limit"), ("cancelled", "user_cancelled")],
