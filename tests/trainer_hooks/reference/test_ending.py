@@ -7,8 +7,11 @@ dist = pytest.importorskip("torch.distributed")
 handing_over = pytest.importorskip("ett_trainer_hooks.reference.handing_over")
 
 from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError  # noqa: E402
-from ett_trainer_hooks.reference import model  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy  # noqa: E402
+from ett_trainer_hooks.reference import criteo, model  # noqa: E402
+from ett_trainer_hooks.reference.beside import Beside  # noqa: E402
 from ett_trainer_hooks.reference.ending import NoEnding, ending_of  # noqa: E402
+from ett_trainer_hooks.reference.loop import Loop, UnsavedError  # noqa: E402
 from ett_trainer_hooks.reference.settings import Settings  # noqa: E402
 
 pytestmark = [pytest.mark.service("torch"), pytest.mark.filterwarnings("ignore")]  # TorchRec's own
@@ -79,3 +82,15 @@ def test_a_trainer_that_is_to_publish_and_cannot_fails_with_the_reason(bench, le
 def test_a_place_that_nobody_knows_is_told_before_anything_is_trained(bench, tmp_path):
     with pytest.raises(RemoteError, match="nosuch://models: Protocol not known"):
         ending_of(Settings(publish_to="nosuch://models"), bench().recorder, tmp_path)
+
+
+def test_a_trainer_whose_last_step_is_not_saved_fails_with_the_reason(bench, learner, tmp_path):
+    (tmp_path / "checkpoints").write_text("in the way")
+    places = {"checkpoint_dir": tmp_path / "checkpoints", "parts": "async_checkpoint"}
+    settings, told = Settings(**SMALL, **places, steps=1, batch_size=8), bench()
+    policy = CheckpointPolicy(told.recorder)
+    loop = Loop(settings, told.recorder, learner, Beside(settings, told.recorder, policy), policy)
+    signal = criteo.planted_signal(settings.seed, settings.rows)
+    batch = model.as_batch(criteo.samples(signal, settings.seed, 0, 1, settings.batch_size))
+    with pytest.raises(UnsavedError, match=r"the last step, 1, is not saved: .*NotADirectoryError"):
+        loop.run([batch], 0, first_steps_done=lambda: None)

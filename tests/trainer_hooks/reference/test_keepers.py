@@ -1,6 +1,7 @@
 """What the reference trainer saves with: each keeper brings back what it has saved, and tells of it."""
 
 import shutil
+import threading
 
 import pytest
 
@@ -9,7 +10,9 @@ beside = pytest.importorskip("ett_trainer_hooks.reference.beside")
 
 from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizerWrapper  # noqa: E402
 
+from ett_trainer_hooks.pipeline.checkpoint import checkpointer  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.writer import write_files  # noqa: E402
 from ett_trainer_hooks.reference.keepers import Waiting  # noqa: E402
 from ett_trainer_hooks.reference.model import Learner  # noqa: E402
 from ett_trainer_hooks.reference.settings import Settings  # noqa: E402
@@ -62,6 +65,7 @@ def test_what_was_saved_comes_back_and_the_policy_hears_of_it(keeper_of, kind, m
     policy.begin()
     keeper.save(20, learner, leave_in_s=10.0)
     assert keeper.close()
+    assert keeper.fault == ""
     assert [each.step for each in told.of("checkpoint_durable")] == [20]
     assert policy.standing().save_s is not None
 
@@ -129,7 +133,33 @@ def test_a_save_that_fails_leaves_nothing_in_flight_for_the_policy(keeper_of, tm
     policy.begin()
     keeper.save(20, learner_with(1.0))
     assert keeper.close()
-    assert [each.step for each in told.of("checkpoint_failed")] == [20]
+    assert keeper.fault
+    assert [(each.step, each.message) for each in told.of("checkpoint_failed")] == [(20, keeper.fault)]
     standing = policy.standing()
     assert standing.in_flight_s is None
     assert standing.save_s is None  # none was durable: how long that takes is not known
+
+
+def test_the_last_save_waits_for_the_one_in_flight(keeper_of, monkeypatch):
+    """Another one would be given up, and the next make up for it."""
+    gate, stuck = threading.Event(), threading.Event()
+
+    def slow(place, *arguments):
+        stuck.set()
+        assert gate.wait(60)
+        return write_files(place, *arguments)
+
+    monkeypatch.setattr(checkpointer, "write_files", slow)
+    keeper, _, told = keeper_of(beside.Beside, steps=30)
+    keeper._checkpointer._patience_s = 0.0
+    keeper.save(10, learner_with(1.0))
+    assert stuck.wait(60)
+    keeper.save(20, learner_with(2.0))
+    assert [each.step for each in told.of("checkpoint_failed")] == [20]
+    last = threading.Thread(target=keeper.save, args=(30, learner_with(3.0)))
+    last.start()
+    gate.set()
+    last.join()
+    assert keeper.close()
+    assert keeper.fault == ""
+    assert [each.step for each in told.of("checkpoint_durable")] == [10, 30]

@@ -67,10 +67,17 @@ class Beside:
             self._checkpointer.no_wait(learner.model, learner.optimizer)
 
     def save(self, step: int, learner: Learner, *, leave_in_s: float | None = None) -> None:
-        """As `Keeper`."""
+        """As `Keeper`; no save comes after the last one that could make up for it."""
         learnt = _Learnt(self._policy, leaving=leave_in_s is not None)
+        if step == self._settings.steps:
+            leave_in_s = self._settings.close_patience_s
         with self._policy.saving(step):
             self._checkpointer.save(step, learner.state(), own={"policy": learnt}, patience_s=leave_in_s)
+
+    @property
+    def fault(self) -> str:
+        """As `Keeper`."""
+        return self._checkpointer.fault
 
     def close(self, patience_s: float | None = None) -> bool:
         """As `Keeper`."""

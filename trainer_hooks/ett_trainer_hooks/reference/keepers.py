@@ -39,6 +39,14 @@ class Keeper(Protocol):
         """
         ...
 
+    @property
+    def fault(self) -> str:
+        """Why the save that was told of last has failed; empty where it has not.
+
+        That a remote place has failed is known to the rank that leads.
+        """
+        ...
+
     def close(self, patience_s: float | None = None) -> bool:
         """Nothing more is saved; what was is durable, or is told as failed after `patience_s`, if given.
 
@@ -80,6 +88,11 @@ class Waiting:
         self._policy.durable(step)
         if size is not None:
             self._recorder.durable(step, bytes=size)
+
+    @property
+    def fault(self) -> str:
+        """As `Keeper`; here a save that fails has raised."""
+        return ""
 
     def close(self, patience_s: float | None = None) -> bool:  # noqa: ARG002 - nothing is on its way
         """As `Keeper`."""

@@ -30,6 +30,10 @@ from ett_trainer_hooks.reference.keepers import Keeper
 from ett_trainer_hooks.reference.settings import Settings
 
 
+class UnsavedError(Exception):
+    """What was trained is not saved, and no later save will make up for it; the message says why."""
+
+
 class Agreed(NamedTuple):
     """What the ranks agreed on: their mean loss, whether to save, whether one was told to go."""
 
@@ -65,6 +69,7 @@ class Loop:
 
         Raises:
             SystemExit: the job was told to go, and leaves.
+            UnsavedError: the save of the last step has failed.
         """
         with self._notice if self._settings.uses("preemption") else nullcontext():
             self._run(batches, done, first_steps_done)
@@ -87,6 +92,8 @@ class Loop:
                 if agreed.due or last:
                     self._keeper.save(step, self._learner)
         self._ending.after_anchor(over=self._keeper.close())
+        if why := self._keeper.fault:
+            raise UnsavedError(f"the last step, {self._settings.steps}, is not saved: {why}")
 
     def _leave(self, step: int) -> None:
         """The last thing that the loop does when the job is told to go."""

@@ -177,6 +177,11 @@ class Checkpointer:
             step = span.resumed_step = self.load(self.find(), state, own=own)
         return step
 
+    @property
+    def fault(self) -> str:
+        """Why the save told of last has failed, as far as this rank knows; empty where it has not."""
+        return self._fates.fault
+
     def wait(self, patience_s: float | None = None) -> bool:
         """Until the save in flight is over and told; False where that takes longer than `patience_s`."""
         if self._flight is not None and self._flight.is_alive():

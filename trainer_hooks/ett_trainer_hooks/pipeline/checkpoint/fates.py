@@ -77,6 +77,8 @@ class Fates:
         self._changes = threading.Lock()
         self._awaited: set[SaveSpan] = set()
         self._given_up = False
+        self.fault = ""
+        """Why the save told of last has failed, as far as this rank knows; empty where it has not."""
 
     def began(self, span: SaveSpan) -> None:
         """A save goes on beside the training; should the process end now, it has failed."""
@@ -147,6 +149,7 @@ class Fates:
             return not self._given_up
 
     def _tell_failed(self, span: SaveSpan, why: str) -> None:
+        self.fault = why
         self._recorder.checkpoint_failed(span.saved_step, why, mode=span.mode)
         if self._told is not None:
             self._told.failed(span.saved_step)
@@ -154,6 +157,7 @@ class Fates:
     def _durable(self, span: SaveSpan, began_s: float) -> None:
         if not self._is_awaited(span):
             return
+        self.fault = ""
         duration_s = time.monotonic() - began_s
         if self._leads:
             self._recorder.durable(span.saved_step, mode=span.mode, bytes=span.bytes, duration_s=duration_s)
