@@ -13,7 +13,7 @@ from ett_core.failures.general import Meaning, meaning
 from ett_core.failures.needles import LINE_LIMIT, Needles
 from ett_core.failures.rule import CASCADE, CONTEXT, ROOT, WARNING, Rule
 from ett_core.failures.rules import RULES
-from ett_core.failures.speakers import said, spoken
+from ett_core.failures.speakers import said, spoken, unnamed
 
 EXCEPTION_NEEDLES = ("error", "exception", "notfound:", "failure:", "timeout:")
 
@@ -99,7 +99,7 @@ def read_line(line: str, rules: Sequence[Rule] = RULES) -> Sighting | None:
     'gpu_busy'
     """
     text = line[:LINE_LIMIT]
-    told = _LAST_TRY.sub(" ", _ADVICE.sub(" ", text))
+    told = _LAST_TRY.sub(" ", _ADVICE.sub(" ", unnamed(text)))
     places = sorted(NEEDLES.meant_by(told.lower()))
     warned = AT_WARNING.search(text[:200]) is not None and not (
         _LAST_TRY.search(text) or _ENDS_RUN.search(text)

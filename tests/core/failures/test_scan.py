@@ -125,6 +125,28 @@ def test_a_log_means_the_same_whoever_printed_it(printer: str):
     assert len(unlike) <= NOT_ALIKE * len(some), unlike
 
 
+NAMED_AFTER_FAILURES = (
+    "spot-preemptible-1",
+    "oom-exp-2",
+    "nccl-timeout-3",
+    "save-failed-4",
+    "nvlink-5",
+)
+
+
+@pytest.mark.parametrize("host", NAMED_AFTER_FAILURES)
+def test_a_log_means_the_same_whatever_its_host_is_called(host: str):
+    some = cases()[::8]
+    unlike = [each.name for each in some if _unlike(each, _printed(each, f"{host}: "))]
+    assert len(unlike) <= NOT_ALIKE * len(some), unlike
+
+
+def test_what_a_device_says_of_itself_is_read():
+    assert diagnosis("bond0: link status definitely down for interface eth1, disabling it").failure_class == (
+        diagnosis("node-7 kernel: bond0: link status definitely down for interface eth1").failure_class
+    )
+
+
 @pytest.mark.parametrize("keeper", KEPT_AS)
 def test_a_log_means_the_same_however_it_was_kept(keeper: str):
     some = cases()[::8]

@@ -57,7 +57,7 @@ SCHEDULER = (
             "reclaimed",
         ),
         pattern=r"due to preemption|(?:state|jobstate)=preempted\b|\|PREEMPTED\b|preemption(?:byscheduler| notice| by )"
-        r"|(?<!may be )(?<!can be )(?<!could be )preempted (?:by|in order|to accommodate)|(?:spot|preemptible|capacity).{0,60}(?:interrupt|terminat|reclaim|preempt)"
+        r"|(?<!may be )(?<!can be )(?<!could be )preempted (?:by|in order|to accommodate)|(?:spot|preemptible|capacity)(?![\w-]{0,40}preempt).{0,60}(?:interrupt|terminat|reclaim|preempt)"
         r"|instance.{0,20}termination notice|interruption notice"
         r"|(?<!no )(?<!if )(?<!whether )(?<!when )(?<!if the )(?<!whether the )(?<!when the )(?<!if a )(?<!when a )(?:node|instance|vm|machine|host|job|pod|worker|task|cluster|tpu|replica|allocation|reservation)s?\b"
         r"(?: [\w.:/'-]{1,60})? (?:(?:was|were|is|are|has|have|got|gets|been|being|(?:about to|will) be|just) ){0,3}preempted\b"
