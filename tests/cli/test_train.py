@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ett_cli.commands import train
 from ett_cli.main import main
 from ett_cli.training.attempts import told_attempt
 from ett_cli.training.command import torchrun
@@ -121,6 +122,11 @@ def test_what_no_file_can_say_is_refused_by_name(text, complaint, tmp_path, caps
 )
 def test_what_no_command_line_can_say_is_refused(words, complaint, capsys):
     assert complaint in refused(capsys, *words)
+
+
+def test_what_the_launcher_refuses_is_told_under_the_name_of_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(train, "NEEDED", ())
+    assert refused(capsys, "--drain", "nan") == "ett train: drain=nan is not 0 or more seconds\n"
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path, capsys):

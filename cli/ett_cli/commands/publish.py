@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
                 tolerance=arguments.tolerance,
                 tries=arguments.tries,
                 delay_s=arguments.delay,
-                exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ),
+                exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ, "publish"),
                 token_file=arguments.token_file,
                 journal_dir=arguments.journal_dir,
             )

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,11 +168,13 @@ def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
     environ: Mapping[str, str],
     parts: str = "",
     standby: bool = False,
+    name: str = "run",
 ) -> int:
     """Run a command as the options of `add_launch_options` say; returns what `run` does.
 
     `parts`: of the optimised pipeline, those that the launcher uses for the command.
     `standby`: whether it keeps a process for the next start of each rank.
+    `name`: of the command of `ett` that speaks.
 
     Standard descriptors are occupied before (`occupy_standard_descriptors`).
     """
@@ -188,7 +191,7 @@ def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
             command=command,
             job_id=job_id,
             journal_dir=directory,
-            exporter_url=exporter(arguments.exporter, arguments.token_file, environ),
+            exporter_url=exporter(arguments.exporter, arguments.token_file, environ, name),
             token_file=arguments.token_file,
             labels=dict(arguments.label),
             stalls=stall_settings(arguments),
@@ -198,12 +201,12 @@ def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
             parts=parse(parts),
             standby=standby,
         )
-        say = _say_nothing if arguments.quiet else _say
+        say = _say_nothing if arguments.quiet else partial(_say, name=name)
         if job_id != given:
-            _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
+            _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}", name)
         environ = with_auto(environ, arguments.auto)
         if (switch := environ.get("ETT_AUTO", "")) not in ("", "0", "1"):
-            _say(f"ETT_AUTO={switch!r} is ignored: 0 switches automatic observation off")
+            _say(f"ETT_AUTO={switch!r} is ignored: 0 switches automatic observation off", name)
         status = launch(
             settings,
             environ,
@@ -212,11 +215,11 @@ def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
             found_place=places.append,
         )
     except ValueError as error:
-        return _complain(str(error), 2)
+        return _complain(str(error), 2, name)
     except FileNotFoundError as error:
-        return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND)
+        return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND, name)
     except OSError as error:
-        return _complain(f"{error.filename or command[0]}: {error.strerror}", CANNOT_RUN)
+        return _complain(f"{error.filename or command[0]}: {error.strerror}", CANNOT_RUN, name)
     place = (places or [directory])[-1]
     sentences = None if arguments.quiet else Guard().call(last_sentences, place, job_id, time.time())
     for sentence in sentences or ():
@@ -234,7 +237,9 @@ def occupy_standard_descriptors() -> None:
     os.close(opened)
 
 
-def exporter(given: str | None, token_file: Path | None, environ: Mapping[str, str]) -> str | None:
+def exporter(
+    given: str | None, token_file: Path | None, environ: Mapping[str, str], name: str = "run"
+) -> str | None:
     """The exporter to ship to: the one given, else that of the environment.
 
     What the environment says of it and cannot be understood is told; nothing is shipped then.
@@ -251,7 +256,7 @@ def exporter(given: str | None, token_file: Path | None, environ: Mapping[str, s
         if url and token_file is None:
             token_source(environ=environ)
     except ValueError as error:
-        _say(f"{told_by}: {error}; events are kept on the disk only")
+        _say(f"{told_by}: {error}; events are kept on the disk only", name)
         return None
     return url
 
@@ -272,12 +277,12 @@ def _label(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _say(text: str) -> None:
+def _say(text: str, name: str = "run") -> None:
     """Print a sentence; where the terminal is gone, nobody reads it, and the job goes on."""
     if sys.stderr is None:  # print would take standard output
         return
     try:
-        print(f"ett run: {text}", file=sys.stderr, flush=True)
+        print(f"ett {name}: {text}", file=sys.stderr, flush=True)
     except (OSError, ValueError, RuntimeError):  # RuntimeError: in the midst of another sentence
         return
 
@@ -286,6 +291,6 @@ def _say_nothing(_text: str) -> None:
     return
 
 
-def _complain(text: str, status: int) -> int:
-    _say(text)
+def _complain(text: str, status: int, name: str = "run") -> int:
+    _say(text, name)
     return status

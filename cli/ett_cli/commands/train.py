@@ -95,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         job_id=job_id,
         environ={**environment(config.ranks), **environ, **attempt},
         standby=settings.uses("standby"),
+        name="train",
     )
     if status or not (settings.publish_to and settings.uses("standalone_publishing")):
         return status
