@@ -41,6 +41,9 @@ sys.stdin.read()
 """
 
 
+PATIENCE_S = 60.0
+
+
 def death(attempt=0):
     return Death(RankProcess(Path("j"), 1, attempt, 4711, 5), seen_at=1e9)
 
@@ -173,6 +176,7 @@ def test_a_rank_of_another_pid_namespace_does_not_look_dead(tmp_path, hands):
     watch, journal = watching(tmp_path, hands)
     assert watch.look() == []
     journal.put(Heartbeat, hands.clock().now(), urgent=True)
+    assert journal.flush(PATIENCE_S)
     assert watch.look() == []
     hands.move(61.0)
     assert watch.look() == []
@@ -180,6 +184,7 @@ def test_a_rank_of_another_pid_namespace_does_not_look_dead(tmp_path, hands):
     assert watch.look() == []
     assert watch.fallen_silent == []
     journal.put(Heartbeat, hands.clock().now(), urgent=True)
+    assert journal.flush(PATIENCE_S)
     watch.look()
     hands.move(61.0)
     watch.look()

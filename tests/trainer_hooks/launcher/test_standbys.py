@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -104,17 +106,21 @@ def environment_of(pid):
 
 @pytest.fixture
 def job(ett_run, events_in, tmp_path):
-    """Runs a rank twice; how it ended, what was printed, and the events."""
+    """Runs a rank twice; how it ended, what was printed, and the events.
+
+    Its temporary files lie in `place`, whose path is short enough for a socket, as that of a test may not be.
+    """
 
     class Job:
+        place = Path(tempfile.mkdtemp(prefix="ett-"))
+
         def start(
             self, end="recorder.close('succeeded')", *arguments, fails="", words=None, agent=AGENT, **environ
         ):
-            (tmp_path / "t").mkdir()
             (tmp_path / "train.py").write_text(TRAIN.format(end=end))
             (tmp_path / "warm.py").write_text(WARM.format(fails=fails))
             words = [str(tmp_path / "train.py")] if words is None else words
-            environ |= {"TMPDIR": str(tmp_path / "t")}
+            environ |= {"TMPDIR": str(self.place)}
             options = ["--standby", "--grace", "5"]
             return ett_run(agent, *words, *arguments, options=options, **environ)
 
@@ -129,9 +135,10 @@ def job(ett_run, events_in, tmp_path):
             return {event.what: event.why for event in self.events if event.kind == "decision"}
 
     yield Job()
-    for pid in processes_of(tmp_path / "t"):
+    for pid in processes_of(Job.place):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(Job.place, ignore_errors=True)
 
 
 def process_in(line):
@@ -222,8 +229,8 @@ def test_a_module_is_run_as_python_runs_it(job, tmp_path, eventually):
     lines = job.run(words=["-m", "train"], PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path[1:]]))
     assert lines[-2].endswith("[] __main__")
     assert "with (('words',)" in lines[-2]
-    eventually(lambda: not standbys_of(tmp_path))
-    assert list((tmp_path / "t").glob("ett-standby-*")) == []
+    eventually(lambda: not standbys_of(job.place))
+    assert list(job.place.glob("ett-standby-*")) == []
 
 
 def test_no_standby_outlives_a_launcher_that_is_killed(job, tmp_path, eventually):
@@ -234,20 +241,20 @@ def test_no_standby_outlives_a_launcher_that_is_killed(job, tmp_path, eventually
     while not lines or lines[-1] != "waits":
         lines.append(child.stdout.readline().strip())
     running = process_in(lines[-2])
-    eventually(lambda: len(list((tmp_path / "t").glob("ett-standby-*/0.socket"))) == 1)
-    assert len(standbys_of(tmp_path)) == 4
+    eventually(lambda: len(list(job.place.glob("ett-standby-*/0.socket"))) == 1)
+    assert len(standbys_of(job.place)) == 4
     child.kill()
-    eventually(lambda: len(standbys_of(tmp_path)) == 2)
+    eventually(lambda: len(standbys_of(job.place)) == 2)
     assert lives(running)
     (tmp_path / "go").touch()
-    eventually(lambda: not standbys_of(tmp_path))
-    assert list((tmp_path / "t").glob("ett-standby-*")) == []
+    eventually(lambda: not standbys_of(job.place))
+    assert list(job.place.glob("ett-standby-*")) == []
 
 
-def test_one_that_waits_removes_the_directory_of_a_launcher_that_was_killed(job, tmp_path, eventually):
+def test_one_that_waits_removes_the_directory_of_a_launcher_that_was_killed(job, eventually):
     """There is no other one that could."""
     child = job.start(SPARED="0")
-    places = (tmp_path / "t").glob
+    places = job.place.glob
     eventually(lambda: len(list(places("ett-standby-*/0.socket"))) == 1)
     child.kill()
     eventually(lambda: not list(places("ett-standby-*")))
@@ -267,7 +274,7 @@ def test_torchrun_starts_its_ranks_again_in_standbys(job, tmp_path, eventually):
     assert {event.rank for event in starts if event.rank >= 0} == {0, 1}
     deaths = [event for event in job.events if event.kind == "failure" and event.rank == -1]
     assert [(event.of_rank, event.signal) for event in deaths] == [(1, signal.SIGKILL)]
-    eventually(lambda: not standbys_of(tmp_path))
+    eventually(lambda: not standbys_of(job.place))
 
 
 def test_a_directory_that_others_may_enter_is_not_trusted(tmp_path):
