@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 
@@ -133,19 +134,31 @@ def main() -> None:
     parser.add_argument("--exporter", default="http://127.0.0.1:9410")
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--live", action="store_true", help="every job goes on reporting until Ctrl-C")
+    parser.add_argument(
+        "--made",
+        type=Path,
+        help="file that says when the store was filled; where it is there, nothing is sent again",
+    )
     chosen = parser.parse_args()
-    now = time.time()
+    is_made = chosen.made is not None and chosen.made.exists()
+    now = float(chosen.made.read_text()) if is_made else time.time()
     jobs = [Job(number, now) for number in range(chosen.jobs)]
     with httpx.Client(base_url=chosen.exporter, timeout=120.0, trust_env=False) as http:
+        began = time.monotonic()
 
         def fill(begin: int) -> None:
-            send(http, b"".join(line for job in jobs[begin : begin + AT_ONCE] for line in job.past(now)))
+            lines = b"".join(line for job in jobs[begin : begin + AT_ONCE] for line in job.past(now))
+            if not is_made:
+                send(http, lines)
 
         with ThreadPoolExecutor(SENDERS) as pool:
             list(pool.map(fill, range(0, len(jobs), AT_ONCE)))
-        spent_s = time.time() - now
-        sys.stdout.write(f"{len(jobs):,} jobs, {sum(job.seq for job in jobs):,} events in {spent_s:.0f} s\n")
+        told = f"{len(jobs):,} jobs, {sum(job.seq for job in jobs):,} events, "
+        told += "there already" if is_made else f"sent in {time.monotonic() - began:.0f} s"
+        sys.stdout.write(f"{told}\n")
         sys.stdout.flush()
+        if chosen.made and not is_made:
+            chosen.made.write_text(repr(now))
         if chosen.live:
             go_on(http, [job for job in jobs if not job.is_over])
 

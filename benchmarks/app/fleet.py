@@ -1,0 +1,101 @@
+"""The app over a fleet of very many jobs, all parts by one command: feed, pages, sessions, soak.
+
+    python benchmarks/app/fleet.py --jobs 10000 --rounds 5 --minutes 3
+    python benchmarks/app/fleet.py --jobs 10000 --rounds 0 --minutes 60 --sessions 5     # the soak of an hour
+
+The store of the fleet is made once and kept in `--folder`; each run works on a copy of it, in which the jobs
+go on reporting. Pages are opened by Chromium (`pages.py`), sessions speak Streamlit's protocol
+(`sessions.py`). Says how busy the machine was before each part. Needs Debian's chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ETT = Path(sys.executable).with_name("ett")
+STORE, MADE = "fleet.sqlite", "made"
+JOB = "bench/000001"
+
+
+@contextmanager
+def serving(*words: str) -> Iterator[tuple[str, int]]:
+    """A service of `ett` on a free port: its address and its process id."""
+    with subprocess.Popen([ETT, *words, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            yield next(word for word in line.split() if word.startswith("http://")), process.pid
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@contextmanager
+def feeding(exporter: str, jobs: int, made: Path) -> Iterator[None]:
+    """The jobs of a made store go on; ends with the block."""
+    words = [sys.executable, HERE / "feed.py", "--exporter", exporter, "--jobs", str(jobs)]
+    command = [*words, "--made", made, "--live"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            tell(process.stdout.readline().strip() if process.stdout else "")
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def make(folder: Path, jobs: int) -> None:
+    """Fill a store, unless one of so many jobs is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / MADE).exists():
+        return
+    with serving("exporter", "--database", str(folder / STORE)) as (exporter, _):
+        words = [HERE / "feed.py", "--exporter", exporter, "--jobs", str(jobs), "--made", folder / MADE]
+        subprocess.run([sys.executable, *words], check=True)
+
+
+def measure(program: str, *words: str) -> None:
+    """One of the programs of this folder, with the load of the machine before it."""
+    tell(f"\n{program}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    subprocess.run([sys.executable, HERE / program, *words], check=True)
+
+
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Make what is missing, serve it, measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--folder", type=Path, help="of the store (default: one a number of jobs, in /tmp)")
+    parser.add_argument("--rounds", type=int, default=5, help="of each page in Chromium; 0 leaves it out")
+    parser.add_argument("--minutes", type=float, default=3.0, help="of the sessions; 0 leaves them out")
+    parser.add_argument("--sessions", type=int, default=20)
+    chosen = parser.parse_args()
+    folder = chosen.folder or Path(tempfile.gettempdir()) / f"ett-fleet-{chosen.jobs}"
+    make(folder, chosen.jobs)
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+        for file in folder.glob(f"{STORE}*"):
+            shutil.copy(file, scratch)
+        exporter, _ = stack.enter_context(serving("exporter", "--database", str(Path(scratch) / STORE)))
+        app, pid = stack.enter_context(serving("dashboard", "--exporter", exporter))
+        stack.enter_context(feeding(exporter, chosen.jobs, folder / MADE))
+        if chosen.rounds:
+            measure("pages.py", "--app", app, "--job", JOB, "--rounds", str(chosen.rounds))
+        if chosen.minutes:
+            asked = ["--sessions", str(chosen.sessions), "--minutes", str(chosen.minutes)]
+            measure("sessions.py", "--app", app, "--pid", str(pid), *asked)
+
+
+if __name__ == "__main__":
+    main()
