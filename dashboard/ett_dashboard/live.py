@@ -12,10 +12,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError  # noqa: A004 - another one in 3.10
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -94,6 +94,12 @@ class SharedReads:
         """The answer to any question, at most `keep_s` old (its own, if that is longer)."""
         return self._read(question, lambda: self._api.ask(question), question.keep_s, question.about)
 
+    def begin(self, questions: Iterable[Question[Any]]) -> None:
+        """Have questions asked that are about to be asked for, at the same time; waits for none."""
+        for question in questions:
+            keep_s = max(question.keep_s, self._keep_s)
+            self._begin(self._entry(question), partial(self._api.ask, question), keep_s, question.about)
+
     def pages(self, question: Question[PAGE]) -> Iterator[PAGE]:
         """The answers to a question, page by page, read now and shared with nobody.
 
@@ -105,18 +111,29 @@ class SharedReads:
 
     def _read(self, key: Hashable, ask: Callable[[], T], keep_s: float = 0.0, about: str = "") -> Reading[T]:
         entry, keep_s = self._entry(key), max(keep_s, self._keep_s)
+        reading, renewal, since = self._begin(entry, ask, keep_s, about)
+        if renewal is None:
+            return reading
+        now = self._clock()
+        is_good = reading.read_at is not None and 0 <= now - reading.read_at < STILL_GOOD * keep_s
+        with suppress(TimeoutError):
+            renewal.result(self._left_s(now - since) if is_good else None)
+        return entry.reading
+
+    def _begin(
+        self, entry: _Entry, ask: Callable[[], Any], keep_s: float, about: str
+    ) -> tuple[Reading[Any], Future[None] | None, float]:
+        """Have a reading renewed that is due; the reading as it is, what renews it, and since when."""
         with entry.lock:
             now = self._clock()
             if entry.renewal is None and not 0 <= now - entry.tried_at < keep_s:
                 entry.tried_at = now
                 entry.renewal = self._readers.submit(self._renew, entry, ask, now, about)
-            reading, renewal = entry.reading, entry.renewal
-        if renewal is None:
-            return reading
-        is_good = reading.read_at is not None and 0 <= now - reading.read_at < STILL_GOOD * keep_s
-        with suppress(TimeoutError):
-            renewal.result(self._patience_s if is_good else None)
-        return entry.reading
+            return entry.reading, entry.renewal, entry.tried_at
+
+    def _left_s(self, waited_s: float) -> float | None:
+        """How much longer what takes its time is waited for, whoever waited for it so far."""
+        return None if self._patience_s is None else max(self._patience_s - max(waited_s, 0.0), 0.0)
 
     def _renew(self, entry: _Entry, ask: Callable[[], Any], now: float, about: str) -> None:
         reading, mark = entry.reading, entry.mark

@@ -151,6 +151,50 @@ def test_a_slow_answer_is_waited_for_only_where_nothing_younger_is_known():
     assert exporter.asked == 2
 
 
+class Apart:
+    """An exporter that answers once so many ask at the same time."""
+
+    def __init__(self, at_once):
+        self.together, self.asked = threading.Barrier(at_once), 0
+
+    def job(self, job_id):
+        raise UnknownJobError(f"no job {job_id}")
+
+    def ask(self, question):
+        self.together.wait(60)
+        self.asked += 1
+        return question.answer(as_of=1.0, jobs=[])
+
+
+def test_questions_that_are_begun_are_asked_at_the_same_time():
+    exporter = Apart(3)
+    reads = SharedReads(exporter, keep_s=60.0)
+    asked = [Question(f"/{name}", FleetAnswer) for name in "abc"]
+    reads.begin(asked)
+    assert [reads.ask(question).error for question in asked] == [None] * 3
+    assert exporter.asked == 3
+
+
+def test_what_takes_its_time_is_not_waited_for_by_one_after_the_other():
+    """Whoever comes when an answer has been waited for long enough is shown what was known before."""
+    exporter, now, may_answer = Exporter(), [1e6], threading.Event()
+    may_answer.set()
+
+    class Slow(Exporter):
+        def ask(self, question):
+            assert may_answer.wait(60)
+            return exporter.ask(question)
+
+    reads = SharedReads(Slow(), keep_s=1e5, clock=lambda: now[0], patience_s=3600.0)
+    assert reads.ask(ALL_JOBS).value == FleetAnswer(1.0, [])
+    may_answer.clear()
+    now[0] += 1e5
+    reads.begin([ALL_JOBS])
+    now[0] += 3600.0
+    assert reads.ask(ALL_JOBS).value == FleetAnswer(1.0, [])
+    may_answer.set()
+
+
 def test_a_question_is_sent_with_its_parameters():
     asked = []
     client(lambda r: asked.append(r.url.raw_path) or httpx.Response(200, json=JOBS)).ask(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
 
 from ett_dashboard import frames, listing, markup, words
 from ett_dashboard.addresses import to_page
@@ -18,13 +17,14 @@ from ett_dashboard.job.markup import ways
 from ett_dashboard.job.ranks import rank_lines, rank_sentences
 from ett_dashboard.job.tiles import checkpoint_tiles
 from ett_dashboard.live import shared_reads
+from ett_dashboard.report import pieces
+from ett_dashboard.report.pieces import Format
 from ett_dashboard.rows import JobDetail
 from ett_dashboard.table import table
 from ett_dashboard.views import frame, job_throughput, job_told
 
 MOST_CHECKPOINTS = 100
 MOST_RANKS = 16
-ROW_HEIGHT, TALLEST = 35, 290
 
 
 def show(job: JobDetail) -> None:
@@ -47,10 +47,10 @@ def _caches(job: JobDetail) -> None:
     st.html(markup.section("Compile caches", "with the seconds that compiling took all the same"))
     if job.caches:
         shown = frames.caches_frame(job.caches)
-        _table(shown.style.format({"Hit rate": _share}), "caches", len(shown))
+        _table("Compile caches by kind", shown, {"Hit rate": words.percent})
     if job.compile:
         shown = frames.compile_frame(job.compile)
-        _table(shown.style.format({"Seconds": _seconds}), "compile", len(shown))
+        _table("Compile stages", shown, {"Seconds": words.duration})
     job_told.compiled_again(job)
     if not job.caches and not job.compile:
         _quiet("Nothing was compiled or looked up so far, or the trainer does not report it.")
@@ -102,24 +102,14 @@ def _checkpoints(job: JobDetail) -> None:
     if frame.lacks("each save, and what became of it,"):
         return
     shown = frames.checkpoints_frame(job.checkpoints[-MOST_CHECKPOINTS:], frame.zone())
-    formats: dict[str, Any] = {"Blocking": _seconds, "Durable after": _seconds, "Step": "{:,}"}
-    _table(shown.style.format(formats), "checkpoints", len(shown))
+    with st.container(key="saves"):
+        _table("Saves", shown, {"Blocking": words.duration, "Durable after": words.duration})
 
 
-def _table(styled: Styler, key: str, rows: int) -> None:
-    height = min(ROW_HEIGHT * (rows + 1) + 3, TALLEST)
-    st.dataframe(
-        styled, key=key, hide_index=True, width="stretch", height=height, placeholder=words.UNKNOWN_FIGURE
-    )
+def _table(title: str, shown: pd.DataFrame, formats: Mapping[str, Format]) -> None:
+    """As in a report: what Streamlit makes of a styled frame took two fifths of a refresh of the page."""
+    st.html(pieces.table(title, shown, formats))
 
 
 def _quiet(text: str) -> None:
     st.html(markup.quiet(text))
-
-
-def _seconds(value: Any) -> str:  # noqa: ANN401 - a cell of a table
-    return words.duration(None if pd.isna(value) else value)
-
-
-def _share(value: Any) -> str:  # noqa: ANN401 - a cell of a table
-    return words.percent(None if pd.isna(value) else value)

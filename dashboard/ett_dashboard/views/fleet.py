@@ -11,6 +11,7 @@ from ett_core.urgency import in_trouble
 from ett_dashboard import figures, frames, job_fields, listing, markup, weights, words
 from ett_dashboard.addresses import changed, to_failures
 from ett_dashboard.chart import chart
+from ett_dashboard.client import Question
 from ett_dashboard.failures import questions as failure_questions
 from ett_dashboard.fleet import figures as fleet_figures
 from ett_dashboard.fleet import questions
@@ -63,6 +64,7 @@ def _listed(answer: FleetAnswer, asked: Mapping[str, str], window: str, weighing
     with st.container(key="alarms"):
         if troubled:
             st.html(markup.attention(troubled, answer.as_of))
+    shared_reads().begin(questions.window(name, weighing, asked) for name in questions.PARTS)
     readings = {name: _window(name, asked, weighing) for name in questions.PARTS}
     ratios = {
         name: reading.value.all.effective_ratio if reading.value else None
@@ -107,7 +109,10 @@ def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -
     with st.container(key="live_time"):
         if answer is None or not answer.jobs:
             return
-        found = _window(window, asked, weighing)
+        over_time = questions.over_time(window, weighing, asked, time.time())
+        of_window = questions.window(window, weighing, asked)
+        shared_reads().begin((of_window, failure_questions.classes(window, asked), over_time))
+        found = shared_reads().ask(of_window)
         if found.value is not None or found.lacks:
             _losses(found, asked, window, weighing)
         over, by_state = st.columns([2, 1], gap="large")
@@ -115,7 +120,7 @@ def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -
             st.html(markup.section("Jobs by state", "now"))
             chart(figures.states(frames.states(answer.together.states)), title="Jobs by state", key="states")
         with over:
-            _over_time(asked, window, weighing)
+            _over_time(over_time, window)
 
 
 def _losses(
@@ -156,10 +161,10 @@ def _losses(
             st.html(markup.quiet(f"Nothing failed within {within}."))
 
 
-def _over_time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
+def _over_time(question: Question[FleetWindow], window: str) -> None:
     known_then = "" if of_app().source.is_whole else ", as they were known after each hour"
     st.html(markup.section("Over time", f"shares of all time{known_then}; together 100 %", legend=True))
-    reading = shared_reads().ask(questions.over_time(window, weighing, asked, time.time()))
+    reading = shared_reads().ask(question)
     found = reading.value
     if reading.lacks:
         st.html(markup.lacking(reading.error or ""))
