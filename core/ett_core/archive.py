@@ -140,7 +140,7 @@ class Parcels:
         self._handles = array("q")
         """Handles that are integers, as those of a file are: eight bytes each."""
         self._others: list[object] = []
-        self._free: list[int] = []
+        self._free = array("q")
         """Numbers that may be given again."""
 
     @property

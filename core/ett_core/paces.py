@@ -6,11 +6,11 @@ Part of the search for stragglers (`ett_core.stragglers`): held by one thread at
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from ett_core.archive import IN_MEMORY, Archive, Parcels
+from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 from ett_core.events import StepSeconds
 
 HALVES_OPEN = 2
@@ -23,6 +23,8 @@ WindowKey: TypeAlias = tuple[int, int]
 FIELDS = 4
 _CELL = Struct("<idddd")
 """A rank and its pace."""
+_HEAD = Struct("<qqi")
+"""Before the ranks of a half window: its key, and how many they are."""
 
 
 class Pace(NamedTuple):
@@ -103,68 +105,71 @@ class Halves:
     ([(0, 0), (0, 1), (0, 2), (0, 3)], {7: array('d', [10.0, 5.0, 0.6, 0.0])}, {})
     """
 
-    __slots__ = ("_attempts", "_halves", "_numbers", "_open", "_parcels")
+    __slots__ = ("_archive", "_count", "_newest", "_older", "_open")
 
     def __init__(self, archive: Archive = IN_MEMORY) -> None:
+        self._archive = archive
         self._open: dict[WindowKey, Half] = {}
         """The one that was told last at the end."""
-        self._attempts = array("q")
-        self._halves = array("q")
-        self._numbers = array("q")
-        self._parcels = Parcels(archive)
+        self._older: Parcel | None = None
+        """The others, one after the other."""
+        self._count = 0
+        """How many those are."""
+        self._newest: WindowKey | None = None
+        """The latest that was ever among them."""
 
     def __len__(self) -> int:
         """How many half windows anything was told of."""
-        return len(self._open) + len(self._numbers)
+        return len(self._open) + self._count
 
     def __iter__(self) -> Iterator[WindowKey]:
         """Their keys, in no order."""
-        return iter([*zip(self._attempts, self._halves, strict=True), *self._open])
+        return iter(self.everything())
 
     def everything(self) -> dict[WindowKey, Half]:
         """All of them, by key."""
-        keys = zip(self._attempts, self._halves, strict=True)
-        packed = (_unpacked(self._parcels.get(number)) for number in self._numbers)
-        return dict(zip(keys, packed, strict=True)) | self._open
+        return self._unpacked() | self._open
 
     def paces(self, key: WindowKey) -> Half:
         """The paces of a half window; empty where nobody reported."""
         known = self._open.get(key)
-        if known is not None:
-            return known
-        place = self._place(key)
-        return Half() if place is None else _unpacked(self._parcels.get(self._numbers[place]))
+        if known is None and self._newest is not None and key <= self._newest:
+            known = self._unpacked().get(key)
+        return Half() if known is None else known
 
     def opened(self, key: WindowKey) -> Half:
         """The paces of a half window, to be added to until others are."""
-        half = self.paces(key)
-        self.drop(key)
+        half = self._open.pop(key, None)
+        if half is None:
+            half = self.paces(key)
+            if half:
+                self.drop([key])
         self._open[key] = half
         if len(self._open) > HALVES_OPEN:
             first = next(iter(self._open))
-            self.put(first, self._open.pop(first))
+            self.put([(first, self._open.pop(first))])
         return half
 
-    def put(self, key: WindowKey, half: Mapping[int, Sequence[float]]) -> None:
-        """Pack a half window that is not held."""
-        self._attempts.append(key[0])
-        self._halves.append(key[1])
-        self._numbers.append(self._parcels.put(_packed(half)))
+    def put(self, halves: Iterable[tuple[WindowKey, Mapping[int, Sequence[float]]]]) -> None:
+        """Pack half windows that are not held."""
+        packed = b"" if self._older is None else self._older.read()
+        for key, half in halves:
+            packed += _packed(key, half)
+            self._count += 1
+            self._newest = key if self._newest is None else max(self._newest, key)
+        self._older = parcel_of(self._archive, packed)
 
-    def drop(self, key: WindowKey) -> None:
-        """Let go of a half window, if it is held."""
-        if key in self._open:
-            del self._open[key]
-        elif (place := self._place(key)) is not None:
-            self._parcels.drop(self._numbers[place])
-            for column in (self._attempts, self._halves, self._numbers):
-                del column[place]
+    def drop(self, keys: Iterable[WindowKey]) -> None:
+        """Let go of half windows, as far as they are held."""
+        gone = set(keys)
+        self._open = {key: half for key, half in self._open.items() if key not in gone}
+        kept = {key: half for key, half in self._unpacked().items() if key not in gone}
+        if len(kept) < self._count:
+            self._older, self._count = None, 0
+            self.put(kept.items())
 
-    def _place(self, key: WindowKey) -> int | None:
-        for place, half in enumerate(self._halves):
-            if half == key[1] and self._attempts[place] == key[0]:
-                return place
-        return None
+    def _unpacked(self) -> dict[WindowKey, Half]:
+        return {} if self._older is None else _unpacked(self._older.read())
 
 
 def pace(fields: Sequence[float]) -> Pace:
@@ -172,16 +177,23 @@ def pace(fields: Sequence[float]) -> Pace:
     return Pace(int(fields[0]), *fields[1:])
 
 
-def _packed(half: Mapping[int, Sequence[float]]) -> bytes:
+def _packed(key: WindowKey, half: Mapping[int, Sequence[float]]) -> bytes:
     """A half window, 36 bytes a rank."""
-    return b"".join(_CELL.pack(rank, *pace) for rank, pace in half.items())
+    return _HEAD.pack(*key, len(half)) + b"".join(_CELL.pack(rank, *pace) for rank, pace in half.items())
 
 
-def _unpacked(packed: bytes) -> Half:
-    half = Half()
-    for cell in _CELL.iter_unpack(packed):
-        half.add(*cell)
-    return half
+def _unpacked(packed: bytes) -> dict[WindowKey, Half]:
+    """Half windows that were packed, one after the other."""
+    halves: dict[WindowKey, Half] = {}
+    at = 0
+    while at < len(packed):
+        attempt, number, ranks = _HEAD.unpack_from(packed, at)
+        at += _HEAD.size
+        half = halves[attempt, number] = Half()
+        for cell in _CELL.iter_unpack(packed[at : at + ranks * _CELL.size]):
+            half.add(*cell)
+        at += ranks * _CELL.size
+    return halves
 
 
 def together(one: Sequence[float], other: Sequence[float]) -> Pace:

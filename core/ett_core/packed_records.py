@@ -5,13 +5,16 @@ An attempt that is over has an account of some 2 kB that nobody looks at, unless
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from types import GenericAlias
 from typing import Any, Generic, TypeVar, overload
+from weakref import ref
 
 import msgspec
+
+from ett_core.archive import IN_MEMORY, Archive, Parcel
 
 COMPRESSION_LEVEL = 1
 UNPACKED_AT_HAND = 32
@@ -31,12 +34,14 @@ class Packed(Generic[Record]):
     (2, Seen(at=2.5))
     """
 
-    __slots__ = ("_count", "_data", "_kind")
+    __slots__ = ("__weakref__", "_count", "_kind", "_parcel")
 
-    def __init__(self, kind: type[Record], records: Sequence[Record]) -> None:
+    def __init__(self, kind: type[Record], records: Sequence[Record], archive: Archive = IN_MEMORY) -> None:
+        """Hold these records; `archive` keeps them."""
         self._kind = kind
         self._count = len(records)
-        self._data = zlib.compress(_encoder.encode(list(records)), COMPRESSION_LEVEL) if records else b""
+        packed = zlib.compress(_encoder.encode(list(records)), COMPRESSION_LEVEL) if records else b""
+        self._parcel = Parcel(archive if records else IN_MEMORY, packed)
 
     def __len__(self) -> int:
         """How many they are."""
@@ -44,15 +49,30 @@ class Packed(Generic[Record]):
 
     def records(self) -> Sequence[Record]:
         """The records."""
-        return _unpacked(self._kind, self._data) if self._count else ()
+        return _unpacked(self) if self._count else ()
+
+    def unpacked(self) -> Sequence[Record]:
+        """The records, made anew."""
+        return msgspec.msgpack.decode(
+            zlib.decompress(self._parcel.read()), type=GenericAlias(tuple, (self._kind, ...))
+        )
 
 
-@lru_cache(UNPACKED_AT_HAND)
-def _unpacked(kind: type[Any], data: bytes) -> Sequence[Any]:
-    records: Sequence[Any] = msgspec.msgpack.decode(
-        zlib.decompress(data), type=GenericAlias(tuple, (kind, ...))
-    )
-    return records
+_at_hand: dict[ref[Packed[Any]], Sequence[Any]] = {}
+"""The records that were unpacked last, whoever asked; any thread may call."""
+_lock = threading.Lock()
+
+
+def _unpacked(packed: Packed[Any]) -> Sequence[Any]:
+    key = ref(packed)
+    found = _at_hand.get(key)
+    if found is None:
+        found = packed.unpacked()
+        with _lock:
+            _at_hand[key] = found
+            while len(_at_hand) > UNPACKED_AT_HAND:
+                del _at_hand[next(iter(_at_hand))]
+    return found
 
 
 class PackedRecords(Sequence[Record]):

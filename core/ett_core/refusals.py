@@ -33,6 +33,10 @@ class HeldBackError(Exception):
         self.event = event
 
 
+_NOTHING: frozenset[tuple[str, int]] = frozenset()
+"""Of nearly all folds, one object."""
+
+
 class Refusals:
     """The refused events of one fold, each told once; held by one thread at a time.
 
@@ -47,7 +51,7 @@ class Refusals:
     __slots__ = ("_untold", "known")
 
     def __init__(self) -> None:
-        self.known: frozenset[tuple[str, int]] = frozenset()
+        self.known = _NOTHING
         """Writers and numbers of them."""
         self._untold: Sequence[Refused] = ()
 

@@ -186,8 +186,7 @@ class RankPaces:
     ) -> RankPaces:
         """The paces that gave `state`; under the same rules they judge the same."""
         paces = cls(rules, archive)
-        for key, ranks in state.halves:
-            paces._halves.put(key, ranks)
+        paces._halves.put(state.halves)
         paces._cells = sum(len(ranks) for _, ranks in state.halves)
         for key, windows, ratios, waits in state.slow:
             paces._slow[key] = SlowWindows(array("q", windows), array("d", ratios), bytearray(waits))
@@ -238,10 +237,9 @@ class RankPaces:
                 break
             spreads = self._keep(key, verdict, spreads)
         self._pack_spreads(spreads)
-        for key in keys:
-            if key < through:
-                self._cells -= len(halves[key])
-                self._halves.drop(key)
+        gone = [key for key in keys if key < through]
+        self._cells -= sum(len(halves[key]) for key in gone)
+        self._halves.drop(gone)
         self._settled_through = through
         while self._slow_count > VERDICTS_KEPT:
             self._drop_slow()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ett_core.accounting import FailureAccount
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.evidence_log import EvidenceLog
 from ett_core.failures import Diagnosis, diagnose
 from ett_core.fleet.endings import cause_words
@@ -14,9 +15,11 @@ from ett_core.packed_records import Packed, PackedRecords
 class Diagnoses:
     """What was judged last; held by one thread at a time."""
 
-    __slots__ = ("_changes", "_failures", "_found", "_told", "causes")
+    __slots__ = ("_archive", "_changes", "_failures", "_found", "_told", "causes")
 
-    def __init__(self) -> None:
+    def __init__(self, archive: Archive = IN_MEMORY) -> None:
+        """Start with nothing; `archive` keeps what is rarely needed again."""
+        self._archive = archive
         self._failures: Sequence[FailureAccount] = ()
         self._found: Sequence[Diagnosis] = ()
         self._told: Sequence[int] = ()
@@ -49,6 +52,6 @@ class Diagnoses:
             elif failure.attempt in self.causes:
                 causes[failure.attempt] = self.causes[failure.attempt]
             found.append(why)
-        self._found = PackedRecords(Packed(Diagnosis, found[:-1]), found[-1:])
+        self._found = PackedRecords(Packed(Diagnosis, found[:-1], self._archive), found[-1:])
         self._told = tuple(evidence.told(failure.attempt) for failure in failures)
         self._failures, self._changes, self.causes = failures, evidence.changes, causes

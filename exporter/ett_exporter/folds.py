@@ -47,13 +47,13 @@ class Folds:
         self._past = past
         self._archive = archive
         self._place = FIRST
-        self._beyond: set[int] = set()
-        """Segments that are folded although they lie beyond what was delivered of other replicas."""
+        self._beyond: set[int] | None = None
+        """Segments that are folded although they lie beyond what was delivered of other replicas, if any."""
         self._refused: Sequence[Refused] = ()
         """Events that count nowhere, of which nobody was told yet."""
         self.unsaved_events = 0
         """Events that were folded since the last snapshot."""
-        self.diagnoses = Diagnoses()
+        self.diagnoses = Diagnoses(self._archive)
         self.clear()
 
     def clear(self) -> None:
@@ -70,7 +70,8 @@ class Folds:
         """
         delivered = self._past.delivered()
         fold, details, place, done = self._restored()
-        beyond, unsaved, received_at = set(), 0, -math.inf
+        beyond: set[int] = set()
+        unsaved, received_at = 0, -math.inf
         for stored in self._past.after(place):
             if stored.place.segment_id not in done:
                 fold.add(stored.events)
@@ -80,8 +81,8 @@ class Folds:
             if delivered is not None and stored.place > delivered:
                 beyond.add(stored.place.segment_id)
             received_at = max(received_at, stored.received_at)
-        self.fold, self.details, self._place, self._beyond = fold, details, place, beyond
-        self.diagnoses = Diagnoses()
+        self.fold, self.details, self._place, self._beyond = fold, details, place, beyond or None
+        self.diagnoses = Diagnoses(self._archive)
         self.unsaved_events = unsaved
         self.is_built = True
         self.note_refused()
@@ -106,21 +107,23 @@ class Folds:
         self.unsaved_events += len(events)
         self._place = max(self._place, place)
         if self._past.delivered() is not None:
+            self._beyond = self._beyond or set()
             self._beyond.add(place.segment_id)
 
     def is_beyond(self, place: Place) -> bool:
         """Whether a segment is folded that was not delivered yet."""
-        return place.segment_id in self._beyond
+        return self._beyond is not None and place.segment_id in self._beyond
 
     def was_delivered(self, place: Place) -> None:
         """A segment lies no more beyond what was delivered."""
-        self._beyond.discard(place.segment_id)
+        if self._beyond is not None:
+            self._beyond.discard(place.segment_id)
 
     def correct_details(self) -> None:
         """Fold the details anew where a clock was found to be off."""
         if self.details.is_stale:
             self.details = JobDetails.of_events(self._past.events(), self._archive)
-            self.diagnoses = Diagnoses()
+            self.diagnoses = Diagnoses(self._archive)
 
     def snapshot(self) -> Snapshot | None:
         """The job as it is, to be kept; None where nothing is folded."""
@@ -129,7 +132,7 @@ class Folds:
         self.unsaved_events = 0
         delivered = self._past.delivered()
         place = self._place if delivered is None else delivered
-        return Snapshot(self._job_id, place, sorted(self._beyond), pack(self.fold, self.details))
+        return Snapshot(self._job_id, place, sorted(self._beyond or ()), pack(self.fold, self.details))
 
     def note_refused(self) -> None:
         """Tell the log of events that the folds could not take in, and whoever takes events next."""

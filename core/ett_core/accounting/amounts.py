@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from functools import lru_cache
 from struct import Struct
 
@@ -32,11 +32,11 @@ class Amounts(Mapping[str, float]):
         self._packed = _layout(len(bits)).pack(sum(bits), *(seconds(told[bit]) for bit in bits))
 
     def _names(self) -> tuple[str, ...]:
-        return _names(_MASK.unpack_from(self._packed)[0])
+        return names_of(_MASK.unpack_from(self._packed)[0])
 
     def _as_dict(self) -> dict[str, float]:
         mask, *amounts = _layout(len(self)).unpack(self._packed)
-        return dict(zip(_names(mask), amounts, strict=True))
+        return dict(zip(names_of(mask), amounts, strict=True))
 
     def __getitem__(self, name: str) -> float:
         """The seconds of a component."""
@@ -89,8 +89,18 @@ def _layout(count: int) -> Struct:
 
 
 @lru_cache(NAMES_SHARED)
-def _names(mask: int) -> tuple[str, ...]:
+def names_of(mask: int) -> tuple[str, ...]:
+    """The components that a mask stands for, in display order."""
     return tuple(name for name, bit in _BITS.items() if mask & bit)
+
+
+def mask_of(names: Iterable[str]) -> int:
+    """One number that stands for some components.
+
+    >>> names_of(mask_of(["stalled", "training", "stalled"]))
+    ('training', 'stalled')
+    """
+    return sum({_BITS[name] for name in names})
 
 
 def plain(value: object) -> object:

@@ -20,7 +20,7 @@ from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
 MERGED = 4
 """As many blocks of one size that follow each other become one, and as many of those again."""
-YOUNG = 48
+YOUNG = 8
 """Blocks that were made of short ones and stay as they are: windows that begin among them are cut fast."""
 
 

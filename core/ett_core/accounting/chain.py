@@ -15,6 +15,7 @@ from ett_core.accounting.head import Head
 from ett_core.accounting.kept import kept_of
 from ett_core.accounting.layout import JobEnded, Layout
 from ett_core.accounting.partition import Partition, Totals, add_to, add_up, merge
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.components import START_ALLOCATION
 
 
@@ -28,8 +29,11 @@ class Chain(NamedTuple):
     """How far the last attempt fell back, where it has failed."""
 
     @classmethod
-    def of(cls, layout: Layout, known: Earlier | None = None) -> Chain:
-        """Share out every span of a layout; `known` is of an earlier one of the same job."""
+    def of(cls, layout: Layout, known: Earlier | None = None, archive: Archive = IN_MEMORY) -> Chain:
+        """Share out every span of a layout; `known` is of an earlier one of the same job.
+
+        `archive` keeps what is rarely needed of the attempts before the last one.
+        """
         found, positions = fallbacks(layout.spans)
         before, last = layout.spans[:-1], layout.spans[-1]
         facts = Facts(
@@ -41,7 +45,7 @@ class Chain(NamedTuple):
             last.attempt.allocated_ns,
             last.loop_ns,
         )
-        earlier = known if known is not None and known.facts == facts else Earlier(facts, layout)
+        earlier = known if known is not None and known.facts == facts else Earlier(facts, layout, archive)
         return cls(
             layout, earlier, Partition(last, thresholds(found)[-1], positions[-1].begin_step), found[-1]
         )

@@ -14,7 +14,7 @@ import msgspec
 from ett_core.accounting.rows import Piece, Row, fill
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
-BLOCK = 64
+BLOCK = 32
 """Reports in a closed block, at first."""
 COMPRESSION_LEVEL = 2
 PLAIN = b"p"

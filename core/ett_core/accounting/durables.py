@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 
 AT_HAND = 8
-"""Steps that are at hand however many there are; up to four times as many are."""
+"""Steps that are at hand however many there are; up to twice as many are."""
 
 
 class Durables:
@@ -46,7 +46,7 @@ class Durables:
         self._moments.append(at_ns)
         self.highest_step = max(self.highest_step, step)
         self.latest_ns = max(self.latest_ns, at_ns)
-        if len(self._steps) > 4 * AT_HAND:
+        if len(self._steps) > 2 * AT_HAND:
             self._pack()
 
     def highest(self, by_ns: int, reached_step: int) -> int | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.account import AttemptAccount, FailureAccount, Stretch, in_seconds
+from ett_core.accounting.amounts import mask_of, names_of
 from ett_core.accounting.edge import Edge, Slot
 from ett_core.accounting.failure_accounts import failure_account, newly_lost_ns
 from ett_core.accounting.fallback import Fallback, Position, thresholds
@@ -20,10 +21,12 @@ from ett_core.accounting.head import head_of
 from ett_core.accounting.kept import Kept
 from ett_core.accounting.layout import JobEnded, Layout, Span
 from ett_core.accounting.partition import Partition, Totals, add_to, add_up, merge
-from ett_core.components import COMPONENTS
+from ett_core.archive import IN_MEMORY, Archive
 from ett_core.packed_records import Packed
 
 EDGES_KEPT = 3
+NO_STEP = -1
+"""In columns of steps, for none."""
 
 
 class Facts(NamedTuple):
@@ -75,7 +78,8 @@ class Earlier:
     __slots__ = (
         "_after",
         "_edges",
-        "_names",
+        "_limits",
+        "_mask",
         "_reached",
         "_starts",
         "accounts",
@@ -83,12 +87,11 @@ class Earlier:
         "failures",
         "following",
         "head",
-        "limits",
         "partitions",
         "seam",
     )
 
-    def __init__(self, facts: Facts, layout: Layout) -> None:
+    def __init__(self, facts: Facts, layout: Layout, archive: Archive = IN_MEMORY) -> None:
         self.facts: Facts | None = facts
         """None while the attempts are put away."""
         self.seam: Seam | None = None
@@ -103,22 +106,33 @@ class Earlier:
             )
         ]
         self._starts = array("q", (span.start_ns for span in facts.spans))
-        self._reached = [position.reached_step for position in facts.positions]
+        self._reached = _packed(position.reached_step for position in facts.positions)
         self.head = head_of(layout, facts.found, facts.positions, self.partitions)
         kept = [Kept(partition) for partition in self.partitions]
         gaps = [slot.gap for slot in self.slots()]
         self.accounts = Packed(
             AttemptAccount,
             [each.account_with(in_seconds(add_up(gap))) for each, gap in zip(kept, gaps, strict=True)],
+            archive,
         )
-        self.limits: list[int | None] = []
-        """The highest step of each attempt that survives what failed before the last one."""
-        self.failures = Packed(FailureAccount, self._failures(layout, facts.found, kept))
-        self._names, self._after = _sums_from_each([each.totals for each in kept], gaps)
+        limits: list[int | None] = []
+        self.failures = Packed(FailureAccount, self._failures(layout, facts.found, kept, limits), archive)
+        self._limits = _packed(limits)
+        self._mask, self._after = _sums_from_each([each.totals for each in kept], gaps)
+        """Which components they have, and how much of each from each of them on."""
         self.rest()
 
+    @property
+    def limits(self) -> list[int | None]:
+        """The highest step of each attempt that survives what failed before the last one."""
+        return [None if limit == NO_STEP else limit for limit in self._limits]
+
     def _failures(
-        self, layout: Layout, found: Sequence[Fallback | None], kept: Sequence[Kept]
+        self,
+        layout: Layout,
+        found: Sequence[Fallback | None],
+        kept: Sequence[Kept],
+        limits: list[int | None],
     ) -> list[FailureAccount]:
         def lost_ns(place: int, step: int) -> int:
             return kept[place].lost_ns(self.partitions[place]._replace(threshold=step))
@@ -126,9 +140,9 @@ class Earlier:
         failures = []
         loops = [span.loop_ns for span in layout.spans]
         for place, fallback in enumerate(found[:-1]):
-            self.limits.append(None)
+            limits.append(None)
             if fallback is not None:
-                unsaved_ns = newly_lost_ns(lost_ns, self.limits, fallback.step)
+                unsaved_ns = newly_lost_ns(lost_ns, limits, fallback.step)
                 next_loop_ns = next((at for at in loops[place + 1 :] if at is not None), None)
                 failures.append(failure_account(layout.spans[place], next_loop_ns, fallback, unsaved_ns))
         return failures
@@ -162,14 +176,15 @@ class Earlier:
 
     def totals(self, first: int = 0) -> Totals:
         """Nanoseconds by component of the attempts from one on, with the gaps after them."""
-        begin = first * len(self._names)
-        amounts = zip(self._names, self._after[begin : begin + len(self._names)], strict=True)
+        names = names_of(self._mask)
+        begin = first * len(names)
+        amounts = zip(names, self._after[begin : begin + len(names)], strict=True)
         return {name: amount for name, amount in amounts if amount}
 
     def lost_ns(self, place: int, step: int) -> int:
         """Training of an attempt that a fall back to a step takes away."""
         reached = self._reached[place]
-        if reached is not None and step > reached:
+        if reached != NO_STEP and step > reached:
             return 0
         partition = self.partitions[place]
         lost = partition._replace(threshold=step).lost_ns()
@@ -197,15 +212,17 @@ class Earlier:
         return edge.window(begin_ns)
 
 
-def _sums_from_each(
-    totals: Sequence[Totals], gaps: Sequence[Sequence[Stretch]]
-) -> tuple[Sequence[str], array[int]]:
-    """Names of components, and their sums over the attempts and gaps from each one on, in one column."""
+def _sums_from_each(totals: Sequence[Totals], gaps: Sequence[Sequence[Stretch]]) -> tuple[int, array[int]]:
+    """The mask of components, and their sums over the attempts and gaps from each one on, in one column."""
     sums: Totals = {}
     rows: list[Totals] = [{}]
     for each, gap in zip(reversed(totals), reversed(gaps), strict=True):
         merge(sums, each)
         add_to(sums, gap)
         rows.append(dict(sums))
-    names = tuple(component for component in COMPONENTS if component in sums)
-    return names, array("q", [row.get(name, 0) for row in reversed(rows) for name in names])
+    mask = mask_of(sums)
+    return mask, array("q", [row.get(name, 0) for row in reversed(rows) for name in names_of(mask)])
+
+
+def _packed(steps: Iterable[int | None]) -> array[int]:
+    return array("q", [NO_STEP if step is None else step for step in steps])

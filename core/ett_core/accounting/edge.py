@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, Stretch
+from ett_core.accounting.amounts import mask_of, names_of
 from ett_core.accounting.gaps import cut
 from ett_core.accounting.partition import Partition, Totals, add_up, merge
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
@@ -49,7 +50,7 @@ class Slot(NamedTuple):
 class Edge:
     """The stretches of a slot from a moment on, for some minutes, and the sum of those after them."""
 
-    __slots__ = ("_names", "_rest", "_start_ns", "_table")
+    __slots__ = ("_names", "_rest", "_rest_mask", "_start_ns", "_table")
 
     def __init__(self, slot: Slot, begin_ns: int) -> None:
         """Hold what `window` needs from `begin_ns` on, which lies in the slot."""
@@ -67,7 +68,9 @@ class Edge:
         for stretch in held:
             shares = dict(stretch.shares)
             self._table.extend((stretch.end_ns, *(shares.get(name, 0) for name in self._names)))
-        self._rest = tuple(slot.window(held[-1].end_ns).items())
+        rest = slot.window(held[-1].end_ns)
+        self._rest_mask = mask_of(rest)
+        self._rest = array("q", map(rest.__getitem__, names_of(self._rest_mask)))
 
     def holds(self, begin_ns: int) -> bool:
         """Whether it knows where a window that begins then cuts the slot."""
@@ -89,7 +92,7 @@ class Edge:
         start_ns = ends[place - 1] if place else self._start_ns
         row = self._table[place * width + 1 : (place + 1) * width]
         shares = tuple((name, amount) for name, amount in zip(self._names, row, strict=True) if amount)
-        totals = dict(self._rest)
+        totals = dict(zip(names_of(self._rest_mask), self._rest, strict=True))
         for component, amount in Stretch(start_ns, ends[place], 0, shares).cut(begin_ns, ends[place]).shares:
             totals[component] = totals.get(component, 0) + amount
         for column, component in enumerate(self._names, 1):

@@ -305,7 +305,7 @@ class JobFold:
         if layout is None:
             self._earlier = None
             return None
-        chain = Chain.of(layout, self._earlier)
+        chain = Chain.of(layout, self._earlier, self._archive)
         self._earlier = chain.earlier
         if not self._may_seal():
             return chain
