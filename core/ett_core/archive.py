@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-ARCHIVED_BYTES = 512
+ARCHIVED_BYTES = 128
 """Less than this is not worth a place in an archive."""
 
 

@@ -23,7 +23,7 @@ from ett_core.shelf import Shelf
 CHECKPOINTS_SHOWN = 200
 CHECKPOINTS_KEPT = CHECKPOINTS_SHOWN
 """Checkpoints that reports are still joined to; reports of older ones are no longer taken in."""
-CHECKPOINTS_AT_HAND = 4
+CHECKPOINTS_AT_HAND = 2
 """Of these the latest, to which nearly all reports are joined; the others lie packed."""
 EXPECTED_FOR_S = 150.0
 """As long as reports of a checkpoint are likely to come, it is at hand."""

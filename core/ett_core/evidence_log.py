@@ -22,7 +22,7 @@ EVIDENCE_KEPT = 100
 """Latest lines kept of one attempt."""
 EVIDENCE_ATTEMPTS_KEPT = 20
 EVIDENCE_CHARACTERS = 8192
-ATTEMPTS_AT_HAND = 2
+ATTEMPTS_AT_HAND = 1
 STOPPED = "stopped"
 STALL_SOURCES = ("stall", "stack", STOPPED)
 """Sources of evidence about jobs that make no progress: that they do not, what each rank was doing, and

@@ -46,7 +46,6 @@ class AsyncSaves:
         "_count",
         "_ended",
         "_forgotten",
-        "_leaders",
         "_reports",
         "_settled",
         "_settled_through",
@@ -59,7 +58,6 @@ class AsyncSaves:
         self._ended: dict[SaveKey, tuple[float, str]] = {}
         self._reports: dict[int, Reports] = {}
         self._count = 0
-        self._leaders: dict[int, int] = {}
         self._settled = Shelf(SaveInterference, archive=archive)
         self._settled_through: SaveKey = (-1, -1)
         """The last of the settled ones."""
@@ -89,7 +87,7 @@ class AsyncSaves:
             list(self._begun.items()),
             list(self._ended.items()),
             {attempt: list(reports) for attempt, reports in self._reports.items()},
-            dict(self._leaders),
+            {attempt: reports.leader for attempt, reports in self._reports.items()},
             self._settled.records(),
             self._forgotten,
         )
@@ -99,9 +97,12 @@ class AsyncSaves:
         """The saves that gave `state`."""
         saves = cls(archive)
         saves._begun, saves._ended = dict(state.begun), dict(state.ended)
-        saves._reports = {attempt: Reports(reports, archive) for attempt, reports in state.reports.items()}
+        saves._reports = {
+            attempt: Reports(state.leaders[attempt], reports, archive)
+            for attempt, reports in state.reports.items()
+        }
         saves._count = sum(map(len, saves._reports.values()))
-        saves._leaders, saves._forgotten = dict(state.leaders), state.forgotten
+        saves._forgotten = state.forgotten
         saves._settle(state.settled)
         return saves
 
@@ -128,20 +129,16 @@ class AsyncSaves:
 
     def _add_report(self, event: Progress) -> None:
         times, attempt = event.step_seconds, event.attempt
-        leader = self._leaders.get(attempt)
-        if leader is not None and event.rank > leader:
+        reports = self._reports.get(attempt)
+        if reports is not None and event.rank > reports.leader:
             return
         if times is None or not times.count or event.rank < 0 or (attempt, event.time) < self._forgotten:
             return
-        if leader is None or event.rank < leader:
-            self._leaders[attempt] = event.rank
-            self._count -= len(self._reports.pop(attempt, ()))
-            self._reports[attempt] = Reports(archive=self._archive)
+        if reports is None or event.rank < reports.leader:
+            self._count -= 0 if reports is None else len(reports)
+            reports = self._reports[attempt] = Reports(event.rank, archive=self._archive)
         step_s = min(times.sum, LARGEST_AMOUNT_S)
         begin = event.time - step_s - min(max(event.data_wait_s, 0.0), LARGEST_AMOUNT_S)
-        reports = self._reports.get(attempt)
-        if reports is None:
-            reports = self._reports[attempt] = Reports(archive=self._archive)
         reports.add(event.time, begin, times.count, step_s)
         self._count += 1
         if self._count > REPORTS_KEPT:
@@ -171,6 +168,5 @@ class AsyncSaves:
             if not self._reports[attempt]:
                 del self._reports[attempt]
         self._forgotten = horizon
-        self._leaders = {attempt: rank for attempt, rank in self._leaders.items() if attempt >= horizon[0]}
         if len(settled) > len(self._settled):
             self._settle([settled[key] for key in sorted(settled)[-SAVES_KEPT:]])

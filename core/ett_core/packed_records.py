@@ -14,6 +14,7 @@ from weakref import ref
 
 import msgspec
 
+from ett_core.amounts import plain
 from ett_core.archive import IN_MEMORY, Archive, Parcel
 
 COMPRESSION_LEVEL = 1
@@ -21,7 +22,7 @@ UNPACKED_AT_HAND = 32
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
-_encoder = msgspec.msgpack.Encoder()
+_encoder = msgspec.msgpack.Encoder(enc_hook=plain)
 
 
 class Packed(Generic[Record]):
@@ -53,9 +54,10 @@ class Packed(Generic[Record]):
 
     def unpacked(self) -> Sequence[Record]:
         """The records, made anew."""
-        return msgspec.msgpack.decode(
+        records: Sequence[Record] = msgspec.msgpack.decode(
             zlib.decompress(self._parcel.read()), type=GenericAlias(tuple, (self._kind, ...))
         )
+        return records
 
 
 _at_hand: dict[ref[Packed[Any]], Sequence[Any]] = {}

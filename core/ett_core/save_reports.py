@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 
-REPORTS_AT_HAND = 8
+REPORTS_AT_HAND = 4
 """The latest reports, up to twice as many; the others lie packed."""
 
 
@@ -28,16 +28,17 @@ class Report(NamedTuple):
 class Reports:
     """The reports of one attempt in order of time, in columns.
 
-    >>> reports = Reports([Report(9.0, 4.0, 10, 5.0)])
+    >>> reports = Reports(0, [Report(9.0, 4.0, 10, 5.0)])
     >>> reports.add(4.0, 1.0, 6, 3.0)
     >>> [report.end for report in reports]
     [4.0, 9.0]
     """
 
-    __slots__ = ("_archive", "_begins", "_count", "_ends", "_packed", "_step_s", "_steps")
+    __slots__ = ("_archive", "_begins", "_count", "_ends", "_packed", "_step_s", "_steps", "leader")
 
-    def __init__(self, reports: Iterable[Report] = (), archive: Archive = IN_MEMORY) -> None:
-        """Start with some; `archive` keeps the older ones."""
+    def __init__(self, leader: int = 0, reports: Iterable[Report] = (), archive: Archive = IN_MEMORY) -> None:
+        """Start with some reports of a rank; `archive` keeps the older ones."""
+        self.leader = leader
         self._archive = archive
         self._packed: Parcel | None = None
         """The columns of the older ones."""

@@ -76,7 +76,7 @@ def page_answer(page: JobPage) -> Job:
     return Job(
         as_of=account.as_of,
         **_row(page.view),
-        attempt_list=list(account.attempts),
+        attempt_list=list(map(_attempt, account.attempts)),
         failure_list=_failures(page),
         timeline=_stretches(page.timeline),
         checkpoints=page.checkpoints,
@@ -113,7 +113,19 @@ def timeline_answer(page: JobPage, limit: int) -> Timeline:
 def attempts_answer(page: JobPage) -> Attempts:
     """The attempts of a job."""
     account = page.view.account
-    return Attempts(as_of=account.as_of, job_id=account.job_id, attempts=list(account.attempts))
+    return Attempts(
+        as_of=account.as_of, job_id=account.job_id, attempts=list(map(_attempt, account.attempts))
+    )
+
+
+def _attempt(attempt: AttemptAccount) -> AttemptAccount:
+    """An attempt whose mappings any encoder knows."""
+    return msgspec.structs.replace(
+        attempt,
+        first_batch_at=dict(attempt.first_batch_at),
+        components=dict(attempt.components),
+        after=dict(attempt.after),
+    )
 
 
 def job_failures_answer(page: JobPage) -> JobFailures:
@@ -285,7 +297,8 @@ def _failure(page: JobPage, failure: FailureAccount, diagnosis: Diagnosis, row: 
 def _ranks(page: JobPage, attempt: AttemptAccount) -> list[RankRow]:
     """Every rank that spoke in the latest attempt, in order."""
     slow = {each["rank"] for each in page.stragglers if each["ongoing"]}
-    known = {*attempt.first_batch_at, *page.heard_at, *page.paces}
+    begun = dict(attempt.first_batch_at)
+    known = {*begun, *page.heard_at, *page.paces}
     rows = []
     for rank in sorted(known):
         pace = page.paces.get(rank)
@@ -293,7 +306,7 @@ def _ranks(page: JobPage, attempt: AttemptAccount) -> list[RankRow]:
             RankRow(
                 rank=rank,
                 node=page.nodes.get(rank, "") if rank in page.heard_at else "",
-                first_batch_at=attempt.first_batch_at.get(rank),
+                first_batch_at=begun.get(rank),
                 last_event_at=page.heard_at.get(rank),
                 step_s=pace.step_s / pace.steps if pace else None,
                 data_wait_s=pace.wait_s / pace.steps if pace else None,

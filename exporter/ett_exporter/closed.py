@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import in_seconds, nanoseconds
-from ett_core.accounting.amounts import plain
+from ett_core.amounts import plain
 from ett_core.checkpoint_log import CheckpointDetail
 from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.account import AttemptAccount, FailureAccount, Stretch, in_seconds
-from ett_core.accounting.amounts import mask_of, names_of
 from ett_core.accounting.edge import Edge, Slot
 from ett_core.accounting.failure_accounts import failure_account, newly_lost_ns
-from ett_core.accounting.fallback import Fallback, Position, thresholds
+from ett_core.accounting.fallback import NO_STEP, Fallback, Position, column_of, steps_of, thresholds
 from ett_core.accounting.gaps import Following, gap_after
 from ett_core.accounting.head import head_of
 from ett_core.accounting.kept import Kept
 from ett_core.accounting.layout import JobEnded, Layout, Span
 from ett_core.accounting.partition import Partition, Totals, add_to, add_up, merge
-from ett_core.archive import IN_MEMORY, Archive
+from ett_core.amounts import mask_of, names_of
+from ett_core.archive import IN_MEMORY, Archive, Parcel
 from ett_core.packed_records import Packed
 
 EDGES_KEPT = 3
-NO_STEP = -1
-"""In columns of steps, for none."""
 
 
 class Facts(NamedTuple):
@@ -106,7 +104,7 @@ class Earlier:
             )
         ]
         self._starts = array("q", (span.start_ns for span in facts.spans))
-        self._reached = _packed(position.reached_step for position in facts.positions)
+        self._reached = column_of(position.reached_step for position in facts.positions)
         self.head = head_of(layout, facts.found, facts.positions, self.partitions)
         kept = [Kept(partition) for partition in self.partitions]
         gaps = [slot.gap for slot in self.slots()]
@@ -117,15 +115,17 @@ class Earlier:
         )
         limits: list[int | None] = []
         self.failures = Packed(FailureAccount, self._failures(layout, facts.found, kept, limits), archive)
-        self._limits = _packed(limits)
-        self._mask, self._after = _sums_from_each([each.totals for each in kept], gaps)
-        """Which components they have, and how much of each from each of them on."""
+        self._limits = column_of(limits)
+        self._mask, after = _sums_from_each([each.totals for each in kept], gaps)
+        """Which components they have."""
+        self._after = Parcel(archive, after.tobytes())
+        """How much of each from each of them on."""
         self.rest()
 
     @property
     def limits(self) -> list[int | None]:
         """The highest step of each attempt that survives what failed before the last one."""
-        return [None if limit == NO_STEP else limit for limit in self._limits]
+        return steps_of(self._limits)
 
     def _failures(
         self,
@@ -177,9 +177,10 @@ class Earlier:
     def totals(self, first: int = 0) -> Totals:
         """Nanoseconds by component of the attempts from one on, with the gaps after them."""
         names = names_of(self._mask)
-        begin = first * len(names)
-        amounts = zip(names, self._after[begin : begin + len(names)], strict=True)
-        return {name: amount for name, amount in amounts if amount}
+        amounts = array("q")
+        width = amounts.itemsize * len(names)
+        amounts.frombytes(self._after.read(first * width, (first + 1) * width))
+        return {name: amount for name, amount in zip(names, amounts, strict=True) if amount}
 
     def lost_ns(self, place: int, step: int) -> int:
         """Training of an attempt that a fall back to a step takes away."""
@@ -222,7 +223,3 @@ def _sums_from_each(totals: Sequence[Totals], gaps: Sequence[Sequence[Stretch]])
         rows.append(dict(sums))
     mask = mask_of(sums)
     return mask, array("q", [row.get(name, 0) for row in reversed(rows) for name in names_of(mask)])
-
-
-def _packed(steps: Iterable[int | None]) -> array[int]:
-    return array("q", [NO_STEP if step is None else step for step in steps])

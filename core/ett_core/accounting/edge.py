@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, Stretch
-from ett_core.accounting.amounts import mask_of, names_of
 from ett_core.accounting.gaps import cut
 from ett_core.accounting.partition import Partition, Totals, add_up, merge
+from ett_core.amounts import mask_of, names_of
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 
 HELD_NS = 120 * NS

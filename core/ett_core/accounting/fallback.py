@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,24 @@ if TYPE_CHECKING:
     from ett_core.accounting.partition import Partition
 
 REPORTED, DURABLE, UNKNOWN = "reported", "durable", "unknown"
+
+
+NO_STEP = -1
+"""In columns of steps, for none."""
+
+
+def column_of(steps: Iterable[int | None]) -> array[int]:
+    """Steps in a column.
+
+    >>> steps_of(column_of([7, None]))
+    [7, None]
+    """
+    return array("q", [NO_STEP if step is None else step for step in steps])
+
+
+def steps_of(column: array[int]) -> list[int | None]:
+    """The steps of a column."""
+    return [None if step == NO_STEP else step for step in column]
 
 
 class Fallback(NamedTuple):

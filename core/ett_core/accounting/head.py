@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ett_core.accounting.fallback import NO_STEPS, Fallback, Position, Steps, thresholds, weakest
+from ett_core.accounting.fallback import NO_STEPS, Fallback, Position, Steps, column_of, thresholds, weakest
 from ett_core.accounting.layout import Before, Layout, Span
 from ett_core.accounting.partition import Partition
 
@@ -27,11 +28,11 @@ class Head(NamedTuple):
     last_progress_ns: int | None
     evidence: str | None
     """The weakest of their fallbacks."""
-    limits: Sequence[int | None]
-    """The highest step of each that survives all failures of the job."""
+    limits: array[int]
+    """The highest step of each that survives all failures of the job, in a column."""
 
 
-NO_HEAD = Head(0, 0, 0, None, NO_STEPS, None, None, 0, None, None, ())
+NO_HEAD = Head(0, 0, 0, None, NO_STEPS, None, None, 0, None, None, column_of(()))
 
 
 def head_of(
@@ -71,7 +72,7 @@ def head_of(
         sum(a.survived for a in attempts),
         max(progress, default=None),
         weakest(each.evidence for each in found[:-1] if each is not None),
-        thresholds(found)[:-1],
+        column_of(thresholds(found)[:-1]),
     )
 
 

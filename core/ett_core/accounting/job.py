@@ -13,7 +13,6 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
-from ett_core.accounting.amounts import Amounts
 from ett_core.accounting.attempt_state import NEVER_NS
 from ett_core.accounting.chain import Chain
 from ett_core.accounting.earlier import Earlier
@@ -23,6 +22,7 @@ from ett_core.accounting.layout import JobEnded, Layout, cuts_of, lay_out
 from ett_core.accounting.report import account_of, told_until_ns
 from ett_core.accounting.sealed import Sealed
 from ett_core.accounting.settings import Settings
+from ett_core.amounts import Amounts
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.clocks import CLOCK_TOLERANCE_S, canonical, order_of
 from ett_core.events import AnyEvent, Clock, JobEnd

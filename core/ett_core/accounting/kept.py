@@ -6,11 +6,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ett_core.accounting.account import AttemptAccount, in_seconds, seconds
+from ett_core.accounting.account import AttemptAccount, seconds
 from ett_core.accounting.partition import Partition, Totals
+from ett_core.amounts import Amounts
 from ett_core.components import UNSAVED_TRAINING
 
 LOST_KEPT = 8
+NOTHING: Mapping[str, float] = {}
+"""Of nearly all attempts, one object; nobody changes it."""
 
 
 class Kept:
@@ -68,7 +71,7 @@ def _attempt_account(partition: Partition, totals: Totals) -> AttemptAccount:
         resumed_step=attempt.begun().declared_step,
         last_step=attempt.begun().last_step,
         first_batch_at=attempt.entered().first_batch_at,
-        hidden={phase: seconds(amount) for phase, amount in partition.hidden_ns().items()},
-        components=in_seconds(totals),
-        after={},
+        hidden={phase: seconds(amount) for phase, amount in partition.hidden_ns().items()} or NOTHING,
+        components=Amounts(totals),
+        after=NOTHING,
     )

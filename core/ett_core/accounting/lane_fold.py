@@ -247,7 +247,7 @@ class LaneFold:
         keep = max((i for i, m in enumerate(self._marks) if m.consumed <= settled), default=0)
         self._let_go(self._marks[keep].consumed - self._dropped)
         del self._marks[:keep]
-        self._trim_at = max(TRIM_AT, len(self._held) + TRIM_AT // 2)
+        self._trim_at = max(TRIM_AT, len(self._held) + TRIM_AT // 4)
         for mark in self._marks[:1]:
             loop = None if mark.last is None else mark.last.loop
             if loop is not None and loop[0] is self.parts[mark.parts - 1].loop:

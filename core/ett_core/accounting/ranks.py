@@ -14,6 +14,7 @@ import msgspec
 from ett_core.accounting.account import seconds
 from ett_core.accounting.phases import Phase
 from ett_core.accounting.rank import Rank, RankMark, RankState, begin_reported, begin_unreported
+from ett_core.amounts import Moments
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(RankState)
@@ -128,7 +129,7 @@ class Ranks:
             begin = begin_reported(ranks, leader, first_report_ns)
         steps = (r.first_batch_step for r in ranks.values() if r.first_batch_step is not None)
         batches = {n: seconds(r.first_batch_ns) for n, r in ranks.items() if r.first_batch_ns is not None}
-        return Entered(leader, first_report_ns, *begin, next(steps, None), batches)
+        return Entered(leader, first_report_ns, *begin, next(steps, None), Moments(batches))
 
     def mark(self) -> RanksMark:
         """What `restore` needs to come back to this point; marks share what did not change between them."""

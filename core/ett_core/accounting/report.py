@@ -12,19 +12,20 @@ from ett_core.accounting.account import (
     in_seconds,
     seconds,
 )
-from ett_core.accounting.amounts import Amounts
 from ett_core.accounting.chain import Chain
 from ett_core.accounting.failure_accounts import failure_account, newly_lost_ns
 from ett_core.accounting.fallback import (
     UNKNOWN,
     fallbacks,
     highest_durable,
+    steps_of,
     weakest,
 )
 from ett_core.accounting.kept import kept_of
 from ett_core.accounting.layout import RUNNING, Span
 from ett_core.accounting.partition import Totals, add_up
 from ett_core.accounting.state import state_of
+from ett_core.amounts import Amounts
 from ett_core.components import TRAINING
 from ett_core.packed_records import PackedRecords
 
@@ -134,4 +135,4 @@ def _exposure_ns(chain: Chain) -> int | None:
             return chain.lost_ns(place, step)
         return kept_of(chain.last).lost_ns(chain.last._replace(span=as_if, threshold=step))
 
-    return newly_lost_ns(lost_ns, [*chain.head.limits, chain.last.threshold], found.step)
+    return newly_lost_ns(lost_ns, [*steps_of(chain.head.limits), chain.last.threshold], found.step)

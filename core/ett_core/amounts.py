@@ -1,4 +1,7 @@
-"""Seconds by component in small: accounts of jobs hold several such mappings, of a few components each."""
+"""Seconds by component, and by rank, in small: accounts of jobs hold several such mappings.
+
+A job has few of the components, and a dictionary of them takes four times as much.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from functools import lru_cache
 from struct import Struct
 
-from ett_core.accounting.account import seconds
 from ett_core.components import COMPONENTS
 
+NS = 1_000_000_000
 _MASK = Struct("<Q")
 _ONE = Struct("<d")
+_MOMENT = Struct("<qd")
 _BITS = {component: 1 << place for place, component in enumerate(COMPONENTS)}
 NAMES_SHARED = 4096
 
@@ -29,7 +33,7 @@ class Amounts(Mapping[str, float]):
         """Hold nanoseconds by component as seconds."""
         told = {_BITS[name]: amount for name, amount in amounts_ns.items() if amount}
         bits = sorted(told)
-        self._packed = _layout(len(bits)).pack(sum(bits), *(seconds(told[bit]) for bit in bits))
+        self._packed = _layout(len(bits)).pack(sum(bits), *(told[bit] / NS for bit in bits))
 
     def _names(self) -> tuple[str, ...]:
         return names_of(_MASK.unpack_from(self._packed)[0])
@@ -103,12 +107,55 @@ def mask_of(names: Iterable[str]) -> int:
     return sum({_BITS[name] for name in names})
 
 
+class Moments(Mapping[int, float]):
+    """Unix seconds by rank, in order of ranks; equal to a mapping of the same.
+
+    >>> moments = Moments({7: 2.0, 0: 1.5})
+    >>> moments, moments.get(3), moments == {0: 1.5, 7: 2.0}
+    ({0: 1.5, 7: 2.0}, None, True)
+    """
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, moments: Mapping[int, float]) -> None:
+        """Hold these."""
+        self._packed = b"".join(_MOMENT.pack(rank, moments[rank]) for rank in sorted(moments))
+
+    def __getitem__(self, rank: int) -> float:
+        """The moment of a rank."""
+        return dict(self.items())[rank]
+
+    def __iter__(self) -> Iterator[int]:
+        """The ranks in order."""
+        return iter(dict(self.items()))
+
+    def __len__(self) -> int:
+        """How many ranks there are."""
+        return len(self._packed) // _MOMENT.size
+
+    def items(self) -> ItemsView[int, float]:
+        """Ranks with their moments, in order."""
+        return dict(_MOMENT.iter_unpack(self._packed)).items()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another mapping holds the same."""
+        if isinstance(other, Moments):
+            return self._packed == other._packed
+        return dict(self.items()) == other if isinstance(other, Mapping) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a dictionary has none
+
+    def __repr__(self) -> str:
+        """As a dictionary of them."""
+        return repr(dict(self.items()))
+
+
 def plain(value: object) -> object:
     """For encoders, which know dictionaries only.
 
     Raises:
         NotImplementedError: the value is none of these.
     """
-    if isinstance(value, Amounts):
-        return dict(value)
+    if isinstance(value, (Amounts, Moments)):
+        return dict(value.items())
     raise NotImplementedError(f"{type(value).__name__} cannot be encoded")
