@@ -83,7 +83,9 @@ def test_a_regression_in_words():
     assert "2.0 % of the loop before, 10.0 % since" in words.sentence(share, UTC)
 
 
-@pytest.mark.parametrize("figure", [*words.MAIN_FIGURES, *SHARES, "start.model_init", "recover.compile"])
+@pytest.mark.parametrize(
+    "figure", [*words.MAIN_FIGURES, *sorted(SHARES), "start.model_init", "recover.compile"]
+)
 def test_every_figure_has_a_name_and_a_meaning(figure):
     assert words.figure_name(figure)
     assert words.figure_meaning(figure).endswith(".")
