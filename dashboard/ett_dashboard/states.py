@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ett_core.purposes import TRAINING
 from ett_dashboard.rows import Job
 from ett_dashboard.words import Sentence, ago, duration, percent, whole
 
@@ -72,7 +73,8 @@ def _over(job: Job) -> Sentence:
         "preempted": "ended by preemption",
         "cancelled": "ended by decision",
     }.get(job.state, f"over ({job.state.replace('_', ' ')})")
-    share = "" if job.ett_percent is None else f", {percent(job.ett_percent)} of it effective"
+    trains = job.purpose == TRAINING and job.ett_percent is not None
+    share = f", {percent(job.ett_percent)} of it effective" if trains else ""
     do = "Read the evidence of its last failure." if job.state == "failed" else ""
     return Sentence(f"{ended} after {duration(job.wall_s)}{_reached(job)}{share}", do)
 
