@@ -30,7 +30,7 @@ SAMPLES_A_JOB = 40
 
 def samples_of(job_id: str, chance: random.Random) -> list[Sample]:
     """A job's samples as the exporter has them: 40, most of them seconds by component."""
-    made = [("ett_job_info", (f"name of {job_id}", "ads", "dlrm", "c1", "H100", "slurm"), 1)]
+    made = [("ett_job_info", (f"name of {job_id}", "ads", "dlrm", "c1", "H100", "slurm", "training"), 1)]
     made += [
         ("ett_job_component_seconds", (component,), chance.uniform(1, 1e6))
         for component in list(COMPONENTS)[:20]

@@ -1,17 +1,14 @@
 """Jobs in chunks, so that what did not change is neither written nor compressed again.
 
 A chunk holds the lines of up to `CHUNK_JOBS` jobs, joined by family, and of each family the
-piece of a gzip stream, made when first asked for. How long the lines of each job are in a text tells
-where new ones have their place in it. Held by one thread at a time.
+piece of a gzip stream, made when first asked for. Held by one thread at a time.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 
 from ett_core.metrics import FAMILIES
 from ett_exporter.breath import breathe
@@ -29,28 +26,23 @@ _LAST_BLOCK = b"\x03\x00"
 
 
 class Chunk:
-    """The lines of some jobs, which have places in it, by family."""
+    """The lines of some jobs: a row a family, a place in each a job."""
 
     def __init__(self) -> None:
         self.free = list(range(CHUNK_JOBS - 1, -1, -1))
         """Places that no job has."""
-        self._new: dict[int, Sequence[bytes]] = {}
-        """Of some places the lines that were put since the last `refresh`, by family."""
+        self._lines = [b""] * (len(JOB_FAMILIES) * CHUNK_JOBS)
+        self.changes = 0
+        """How often lines of jobs were put since the last `refresh`."""
         self.texts = [b""] * len(JOB_FAMILIES)
         """Of each family, as of the last `refresh`."""
-        self._lengths: list[array[int] | None] = [None] * len(JOB_FAMILIES)
-        """Of each family, the bytes that each place has of its text; None where no place ever had any."""
         self._pieces = [b""] * len(JOB_FAMILIES)
         """Of each family; empty where it was not asked for since its text changed."""
 
-    @property
-    def changes(self) -> int:
-        """How many jobs had lines put since the last `refresh`."""
-        return len(self._new)
-
     def put(self, place: int, lines: Sequence[bytes]) -> None:
         """Let these be the lines of the job at a place, by family."""
-        self._new[place] = lines
+        self._lines[place::CHUNK_JOBS] = lines
+        self.changes += 1
 
     def piece(self, family: int) -> bytes:
         """The text of a family as a piece of a gzip stream."""
@@ -61,36 +53,15 @@ class Chunk:
 
     def refresh(self) -> bool:
         """Join the lines anew where a job changed; whether one did."""
-        if not self._new:
+        if not self.changes:
             return False
-        places = sorted(self._new)
-        by_family = zip(*map(self._new.__getitem__, places), strict=True)
-        for family, lines in enumerate(by_family):
-            if self._lengths[family] is not None or any(lines):
-                text = self._joined(family, places, lines)
-                if text != self.texts[family]:
-                    self.texts[family] = text
-                    self._pieces[family] = b""
-        self._new = {}
+        self.changes = 0
+        for family, begin in enumerate(range(0, len(self._lines), CHUNK_JOBS)):
+            text = b"".join(self._lines[begin : begin + CHUNK_JOBS])
+            if text != self.texts[family]:
+                self.texts[family] = text
+                self._pieces[family] = b""
         return True
-
-    def _joined(self, family: int, places: Sequence[int], lines: Sequence[bytes]) -> bytes:
-        """The text of a family: the new lines of some places, in order, and the old ones of all others."""
-        lengths = self._lengths[family]
-        if lengths is None or len(places) == CHUNK_JOBS:
-            column = array("I", (0,)) * CHUNK_JOBS
-            for place, line in zip(places, lines, strict=True):
-                column[place] = len(line)
-            self._lengths[family] = column
-            return b"".join(lines)
-        old, at = memoryview(self.texts[family]), 0
-        pieces: list[bytes | memoryview] = []
-        begins = list(accumulate(lengths, initial=0))
-        for place, line in zip(places, lines, strict=True):
-            pieces += (old[at : begins[place]], line)
-            at = begins[place + 1]
-            lengths[place] = len(line)
-        return b"".join((*pieces, old[at:]))
 
 
 class Seat:

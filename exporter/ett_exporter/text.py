@@ -52,34 +52,28 @@ class JobText:
     before the values is kept.
     """
 
-    __slots__ = ("_before", "_job_id", "_labels", "_layout", "_templates")
+    __slots__ = ("_job_id", "_labels", "_layout", "_prefixes")
 
     def __init__(self, job_id: str | None = None, families: tuple[str, ...] = tuple(FAMILIES)) -> None:
         """`families` are all that may have lines; with a `job_id`, samples leave out that label."""
         self._job_id = job_id
         self._layout = _layout((), families)
         self._labels: Sequence[tuple[str, ...]] = ()
-        self._before: Sequence[bytes] = ()
-        """What stands before the value of each sample that is alone in its family."""
-        self._templates: Sequence[bytes] = ()
-        """Of each family with several samples its lines, with `%b` for each value."""
+        self._prefixes: Sequence[bytes] = []
 
     def update(self, samples: Sequence[Sample]) -> Sequence[bytes]:
         """The lines of `samples`, of each family of `families`; empty where it has none."""
         names, labels, values = zip(*samples) if samples else ((), (), ())  # noqa: B905 - all are triples
         if labels != self._labels or names != self._layout.names:
             self._lay_out(names, labels)
-        return self._layout.by_family(self._before, self._templates, _numbers(values))
+        return self._layout.by_family(list(map(add, self._prefixes, _numbers(values))))
 
     def _lay_out(self, names: Sequence[str], labels: Sequence[tuple[str, ...]]) -> None:
-        layout = self._layout = _layout(tuple(names), self._layout.families)
+        self._layout = _layout(tuple(names), self._layout.families)
         self._labels = tuple(map(_shared, labels))
         around = (_around(name, of, self._job_id is not None) for name, of in zip(names, labels, strict=True))
         job = escaped(self._job_id or "").encode()
-        before = [first + job + last for first, last in around]
-        self._before = [before[place] for place in layout.single]
-        formats = [text.replace(b"%", b"%%") + b"%b" for text in before]
-        self._templates = [b"".join(formats[place] for place in places) for places in layout.several]
+        self._prefixes = [before + job + after for before, after in around]
 
 
 class _Layout:
@@ -91,32 +85,18 @@ class _Layout:
         places: dict[str, list[int]] = {family: [] for family in families}
         for place, name in enumerate(names):
             places[family_of(name)].append(place)
-        self.single = [place for of_family in places.values() if len(of_family) == 1 for place in of_family]
-        """Places of samples that are alone in their family."""
-        self.several = [of_family for of_family in places.values() if len(of_family) > 1]
-        """Those of each family with more."""
-        rows = {names[place]: row for row, place in enumerate(self.single)}
-        rows |= {names[first]: row for row, (first, *_) in enumerate(self.several, len(rows))}
-        nothing = len(rows)
-        firsts = [names[places[family][0]] if places[family] else "" for family in families]
-        self._rows = _getter([rows.get(name, nothing) for name in firsts])
-        self._single, self._several = _getter(self.single), [_getter(places) for places in self.several]
+        several = [family for family in families if len(places[family]) > 1]
+        joined = {family: len(names) + 1 + number for number, family in enumerate(several)}
+        self._several = [itemgetter(*places[family]) for family in several]
+        self._rows: Callable[[list[bytes]], tuple[bytes, ...]]
+        self._rows = itemgetter(*(joined.get(f, *places[f][:1] or [len(names)]) for f in families))
 
-    def by_family(
-        self, before: Sequence[bytes], templates: Sequence[bytes], values: Sequence[bytes]
-    ) -> Sequence[bytes]:
-        """The lines of each family as one, from the values of all samples and what stands before them."""
-        lines = list(map(add, before, self._single(values)))
-        lines += [template % these(values) for template, these in zip(templates, self._several, strict=True)]
+    def by_family(self, lines: list[bytes]) -> Sequence[bytes]:
+        """The lines of each family as one; `lines` is used up."""
         lines.append(b"")
+        for these in self._several:
+            lines.append(b"".join(these(lines)))
         return self._rows(lines)
-
-
-def _getter(places: Sequence[int]) -> Callable[[Sequence[bytes]], tuple[bytes, ...]]:
-    """What gives the values at some places as a tuple, however many they are."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda values: tuple(values[place] for place in places)
 
 
 @lru_cache(LAYOUTS_SHARED)
