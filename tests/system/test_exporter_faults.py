@@ -153,7 +153,7 @@ def check_totals(url: str, load: Load) -> None:
         account = fold.account(BEGIN + 1e6)
         job = HTTP.get(f"{url}/api/v1/jobs/{job_id}", timeout=60.0).json()
         assert job["samples"] == len(story.told) - 4
-        assert job["components"] == msgspec.to_builtins(account.components)
+        assert job["components"] == dict(account.components)
         assert (job["wall_s"], job["step"], job["state"]) == (account.wall_s, account.step, "succeeded")
 
 
