@@ -161,8 +161,8 @@ JOB = {
         "failure_class=unknown,job_id=live-lost": ONE,
     },
     "job / What it is / A": {
-        f"{H200},{S},{DLRM},scheduler=slurm,team=ads": ONE,
-        f"{H200},{K},{DLRM},scheduler=kubernetes,team=search": ONE,
+        f"{H200},{S},{DLRM},purpose=training,scheduler=slurm,team=ads": ONE,
+        f"{H200},{K},{DLRM},purpose=training,scheduler=kubernetes,team=search": ONE,
     },
     "job / Every second by component / A": {
         f"component={name}": exactly(seconds) for name, seconds in added((1, 1)).items()

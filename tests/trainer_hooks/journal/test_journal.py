@@ -21,6 +21,7 @@ from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.journal.parts import Sizes, first_part, last_part, pid_of
 from ett_trainer_hooks.journal.segments import acknowledge, journals_in
+from ett_trainer_hooks.journal.syncing import Syncer
 
 KILLS = 200 if os.environ.get("ETT_FULL") == "1" else 8
 WRITER = """
@@ -372,3 +373,13 @@ def test_a_step_of_the_wall_clock_bends_no_duration_and_is_followed():
     wall_s[0] += 3600.0
     assert clock.reanchor()
     assert clock.now() == 4600.4
+
+
+def test_what_was_written_reaches_the_disk_although_its_directory_is_gone(tmp_path):
+    """The directory may be removed between the writing of a file and the request."""
+    synced, said = [], []
+    syncer = Syncer(synced.append, said.append)
+    with (tmp_path / "w-1.jsonl").open("wb") as file:
+        syncer.request(file.fileno(), tmp_path / "gone")
+    syncer.close(60.0)
+    assert (len(synced), said) == (1, [])

@@ -37,15 +37,18 @@ from torch.distributed.run import main
 main()
 """
 TRAIN = """
-import os, pathlib, signal, sys, time
+import contextlib, os, pathlib, signal, sys, time
 import warm
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline import standby
 recorder = Recorder.from_env()
 start = os.environ["TORCHELASTIC_RESTART_COUNT"]
 scores = [os.getpriority(os.PRIO_PROCESS, 0), pathlib.Path("/proc/self/oom_score_adj").read_text().strip()]
-runs = [*map(int, os.listdir("/proc/self/task")), *(each.pid for each in warm.workers)]
-print("scores", *scores, *{{os.sched_getscheduler(each) for each in runs}})
+policies = {{os.sched_getscheduler(each.pid) for each in warm.workers}}
+for thread in os.listdir("/proc/self/task"):
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        policies.add(os.sched_getscheduler(int(thread)))
+print("scores", *scores, *policies)
 for each in warm.workers:
     each.kill()
 print("start", start, "in", os.getpid(), "with", standby.prepared(), sys.argv[1:], __name__, flush=True)

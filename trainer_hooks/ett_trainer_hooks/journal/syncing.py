@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -29,14 +30,15 @@ class Syncer:
         self._thread: threading.Thread | None = None
 
     def request(self, descriptor: int, directory: Path | None = None) -> None:
-        """What was written to a file is to reach the disk, and the names in `directory`.
+        """What was written to a file is to reach the disk, and the names in `directory`, if it is there.
 
         Raises:
             OSError: there is no descriptor left.
         """
         self._wanted.put(os.dup(descriptor))
         if directory is not None:
-            self._wanted.put(os.open(directory, os.O_RDONLY | os.O_CLOEXEC))
+            with suppress(FileNotFoundError):
+                self._wanted.put(os.open(directory, os.O_RDONLY | os.O_CLOEXEC))
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="ett-sync", daemon=True)
             thread.start()
