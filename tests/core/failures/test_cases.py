@@ -47,15 +47,26 @@ def test_nothing_is_more_certain_than_it_can_be(each: Labelled):
         assert found.role != "root"
 
 
-@pytest.mark.sweep
-def test_texts_are_read_without_the_rows_that_only_they_need():
-    """A change of a table, or of what stands behind the tables, may not cost what carries over."""
+@pytest.fixture(scope="module")
+def left_out_score():
+    """How texts are read without the rows that only they need."""
     texts = (*cases(), *worded())
-    found = score(list(zip(texts, left_out(texts), strict=True)))
+    return score(list(zip(texts, left_out(texts), strict=True)))
+
+
+@pytest.mark.sweep
+def test_texts_are_read_without_the_rows_that_only_they_need(left_out_score):
+    """A change of a table, or of what stands behind the tables, may not cost what carries over."""
+    found = left_out_score
     assert found.right >= 0.92 * found.texts
     assert found.falsely_certain <= 0.01 * found.texts
-    assert found.blamed <= 0.06 * found.victims  # of 5, 3 are ends of an unknown kind
     assert found.alarms <= 0.05 * found.harmless
+
+
+@pytest.mark.sweep
+@pytest.mark.xfail(reason="5 of 85 are, of which 3 as ends of an unknown kind", strict=True)
+def test_hardly_any_victim_is_blamed_without_the_rows_that_only_it_needs(left_out_score):
+    assert left_out_score.blamed <= 0.05 * left_out_score.victims
 
 
 def test_the_confusion_matrix_of_the_docs_is_true(capsys):
