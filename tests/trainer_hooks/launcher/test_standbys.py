@@ -43,12 +43,25 @@ from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline import standby
 recorder = Recorder.from_env()
 start = os.environ["TORCHELASTIC_RESTART_COUNT"]
+
+def turns(pid="self"):
+    # how nice the session of a process is to others; nothing where the kernel looks at processes only
+    try:
+        return pathlib.Path(f"/proc/{{pid}}/autogroup").read_text().split()[-1:]
+    except FileNotFoundError:
+        return []
+
 scores = [os.getpriority(os.PRIO_PROCESS, 0), pathlib.Path("/proc/self/oom_score_adj").read_text().strip()]
 policies = {{os.sched_getscheduler(each.pid) for each in warm.workers}}
 for thread in os.listdir("/proc/self/task"):
     with contextlib.suppress(ProcessLookupError):  # it has ended
         policies.add(os.sched_getscheduler(int(thread)))
-print("scores", *scores, *policies)
+print("scores", *scores, *policies, *turns())
+for each in warm.workers:
+    deadline = time.monotonic() + 60
+    while turns(each.pid) != turns() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert turns(each.pid) == turns()
 for each in warm.workers:
     each.kill()
 print("start", start, "in", os.getpid(), "with", standby.prepared(), sys.argv[1:], __name__, flush=True)
@@ -66,11 +79,13 @@ if start == "0":
 {end}
 """
 WARM = """
-import os, signal, subprocess
+import os, pathlib, signal, subprocess
 workers = []
 def up(*words):
     {fails}
     assert os.sched_getscheduler(0) == os.SCHED_IDLE or os.getuid() != 0
+    turns = pathlib.Path("/proc/self/autogroup")
+    assert not turns.exists() or turns.read_text().split()[-1:] in ([], ["19"])
     workers.append(subprocess.Popen(["cat"], stdin=subprocess.PIPE))  # ends when this process does
     assert "ETT_DISABLED" in os.environ and "ETT_STANDBY" not in os.environ
     return (words, os.getpid())

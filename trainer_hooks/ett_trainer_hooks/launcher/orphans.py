@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class Family:
         adopted: bool,
         proc: Path = PROC,
         launcher: int | None = None,
-        onlookers: Callable[[], Container[int]] = tuple,
+        onlookers: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._mark = mark
         self._own_run = environ.get(ELASTIC_RUN)
@@ -73,15 +73,20 @@ class Family:
     def living(self) -> list[Process]:
         """Everything of the family that lives, in order of pid.
 
-        What the launcher itself started beside the command is in its session, and not of the family.
+        What the launcher itself started beside the command is in its session or in that of an onlooker,
+        and not of the family.
         """
         below = procfs.tree_below(self._launcher, self._proc)
         own = procfs.process_of(self._launcher, self._proc)
-        found = {each.pid: each for each in below if own is None or each.session != own.session}
+        besides = self.onlookers()
+        found = {
+            each.pid: each
+            for each in below
+            if own is None or (each.session != own.session and each.session not in besides)
+        }
         if not self._adopted:
             table = procfs.processes(self._proc)
             found |= {each.pid: each for each in table if self._is_marked(each.pid)}
-        besides = self.onlookers()
         return [
             found[pid]
             for pid in sorted(found)
@@ -120,11 +125,11 @@ class Family:
         children = (
             procfs.process_of(pid, self._proc) for pid in procfs.children_of(self._launcher, self._proc)
         )
-        own = os.getsid(0)
+        own, besides = os.getsid(0), {command, *self.onlookers()}
         return [
             child.pid
             for child in children
-            if child is not None and not child.lives and child.session != own and child.pid != command
+            if child is not None and not child.lives and child.session != own and child.pid not in besides
         ]
 
     def _is_marked(self, pid: int) -> bool:

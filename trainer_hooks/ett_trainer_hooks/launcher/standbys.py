@@ -155,7 +155,7 @@ class Standbys:
         self._kept[local_rank] = self._started(local_rank, wanted, parts[0], path)
 
     def _started(self, local_rank: int, wanted: Wanted, options: list[str], path: Path) -> _Kept:
-        """A new keeper, in the launcher's session, so that nobody takes it for a part of the job."""
+        """A new keeper, in a session of its own, which comes after those of the ranks."""
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         mine.setblocking(False)  # noqa: FBT003
         environ = {name: text for name, text in wanted.environ.items() if name not in OURS}
@@ -171,6 +171,7 @@ class Standbys:
                 stdout=printed,
                 stderr=printed,
                 pass_fds=[its.fileno()],
+                start_new_session=True,
             )
         return _Kept(local_rank, keeper, mine, wanted)
 

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import struct
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,8 @@ from ett_trainer_hooks.standby.wanted import Wanted, misfit
 
 LOOK_S = 1.0
 HANDSHAKE_S = 5.0
+AUTOGROUP = Path("/proc/self/autogroup")
+TRY_S = 0.05
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -35,6 +38,7 @@ def keep(control: socket.socket, wanted: Wanted, path: Path) -> Callable[[], Non
     """Keep a standby to its end. Returns in the standby only, once it is to run the program."""
     for number in by_number(PASSED_ON):
         signal.signal(number, signal.SIG_IGN)
+    be_nice(19)
     keeper, (mine, its) = os.getpid(), socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     child = os.fork()
     if child == 0:
@@ -45,6 +49,22 @@ def keep(control: socket.socket, wanted: Wanted, path: Path) -> Callable[[], Non
     control.setblocking(False)  # noqa: FBT003
     _Keeper(control, wanted, path, child, mine).run()
     os._exit(0)
+
+
+def be_nice(nice: int, tries: int = 20) -> None:
+    """Have this session come after all others (19) or as any other (0), where the kernel shares by sessions.
+
+    There it does not matter how a process is scheduled beside one of another session, and torchrun starts
+    each rank in one of its own. Source: sched(7), autogroups.
+    """
+    try:
+        AUTOGROUP.write_text(str(nice))
+    except BlockingIOError:  # a user may do it ten times a second
+        if tries:
+            time.sleep(TRY_S)
+            be_nice(nice, tries - 1)
+    except OSError:  # this kernel does not
+        pass
 
 
 class _Keeper:
@@ -133,6 +153,7 @@ class _Keeper:
                 return False
             self._say({"taken": self._child, "rank_pid": pid, "environ": told_to_launcher(asked["environ"])})
             socket.send_fds(self._link, [str(pid).encode()], given)
+            be_nice(0)  # what it has started stays in this session
             return True
         finally:
             for descriptor in given:
