@@ -30,8 +30,11 @@ SUPPOSED_NODE_FAILURES = 6.5
 """Failures in 1,000 node-days that are supposed where nothing is known (Kokolis et al. 2024)."""
 WITHIN_SUPPOSED, WITHIN_FLEET = 100.0, 10.0
 """Factors by which a job may differ from what is supposed of it, and from others of its size."""
-_WEIGHTS = (1, 4, 6, 4, 1)
-"""How likely rates are beforehand, from the least within the factor to the greatest, in even ratios."""
+_LIKELY = ((-1.0, 1), (-0.5, 4), (0.0, 6), (0.5, 4), (1.0, 1), (2.0, 1 / 64))
+"""How likely rates are beforehand: powers of the factor with their weights.
+
+One job in a thousand is not what was supposed at all: it fails again and again.
+"""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +57,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 class Before(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the rate before the job has seen failures.
 
-    About `rate_per_s` failures a second, `within` a factor in either direction; `source` says whence.
+    About `rate_per_s` failures a second, `within` a factor in either direction, but for one job in a
+    thousand that fails far more often; `source` says whence.
 
     Raises:
         ValueError: the rate is not finite or not above zero, or the factor is below 1.
@@ -184,10 +188,10 @@ def failure_rate(own: Seen, before: Before) -> Rate:
     """The rate to reckon with: what was known beforehand, corrected by what the job has seen."""
     # a gamma of shape 1 and scale 1/e: after n failures in t seconds its mean is (n + 1) / (t + e), and it is
     # likely in the measure of e / (t + e)^(n + 1)
-    exposures_s = [1.0 / before.rate_per_s / before.within**place for place in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+    exposures_s = [1.0 / before.rate_per_s / before.within**power for power, _ in _LIKELY]
     logs = [
         math.log(weight * exposure_s) - (own.failures + 1.0) * math.log(own.train_s + exposure_s)
-        for weight, exposure_s in zip(_WEIGHTS, exposures_s, strict=True)
+        for (_, weight), exposure_s in zip(_LIKELY, exposures_s, strict=True)
     ]
     likely = [math.exp(each - max(logs)) for each in logs]
     means = [(own.failures + 1.0) / (own.train_s + exposure_s) for exposure_s in exposures_s]

@@ -43,6 +43,13 @@ def test_a_job_that_fails_far_more_often_than_supposed_is_believed_soon():
     assert DAY_S / 3 < learnt.between_s < DAY_S
 
 
+@pytest.mark.parametrize(("failures", "train_s"), [(3.0, 600.0), (2.0, 400.0), (4.0, 3600.0)])
+def test_a_job_that_fails_beyond_all_that_was_supposed_is_believed_too(failures, train_s):
+    """Ten thousand times as often: its own rate, within a factor of 3."""
+    rate = failure_rate(Seen(failures=failures, train_s=train_s), supposed(1))
+    assert 1 / 3 < rate.per_s * train_s / failures < 3
+
+
 def test_a_long_time_without_failures_says_that_they_are_rare():
     assert rate(1 / HOUR_S, train_s=999 * HOUR_S).between_s > 500 * HOUR_S
 
