@@ -1,6 +1,6 @@
 """Milliseconds of a step in the loop: plain, and with parts of the optimised pipeline, in turns.
 
-    python benchmarks/pipeline/start/steps.py --out results [--rounds 5] [--parts all,-standby ...] [--steps 2400]
+    python benchmarks/pipeline/start/steps.py --out results [--rounds 5] [--parts all,-standby ...]
 
 The job of the headline benchmark (`../ett/job.toml`) without faults: its first steps, in which a start
 still settles, are left out.
