@@ -3,6 +3,9 @@
 `@pytest.mark.service("chromium")` says what a test needs. Where it is missing the test is
 skipped with the reason; with ETT_REQUIRE_SERVICES=1, as in CI, it fails, and any skipped test
 at all fails the run.
+
+Signals that whoever started the tests ignores (a background job, `nohup`) come to the processes that
+tests start as they come to any other.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 import sysconfig
 from collections.abc import Generator
@@ -31,6 +35,7 @@ PROGRAMS = (
 )  # fmt: skip
 LONG_FIRST = ("system", "trainer_hooks", "examples", "dashboard")
 """Folders whose files take long: they come first, so that several workers end at about the same time."""
+OFTEN_IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
 TORCHREC_PARTS = ("torch", "torchrec", "fbgemm_gpu")
 FRAMEWORKS = ("lightning", "transformers", "accelerate")
 
@@ -64,6 +69,18 @@ def what_is_missing(service: str) -> str | None:
         return f"not there: {', '.join(map(str, absent))}" if absent else None
     known = ", ".join([*PROGRAMS, "torch", "torchtitan", "compiler", "postgresql", "py-spy", *FRAMEWORKS])
     raise ValueError(f"no service {service!r} is known to tests/conftest.py (known: {known})")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Ignored signals stay so here, by a handler that does nothing: unlike ignoring, no child inherits that.
+
+    A process that only has others run the tests leaves it to them.
+    """
+    if config.getoption("dist", "no") != "no":
+        return
+    for number in OFTEN_IGNORED:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda _number, _frame: None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -25,14 +25,16 @@ def test_with_promtool():
 def suite(tmp_path):
     """A small suite under the same conftest, run on a PATH that holds no service."""
 
-    def run(text: str = SUITE, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    def run(
+        text: str = SUITE, *words: str, before: tuple[str, ...] = (), **environment: str
+    ) -> subprocess.CompletedProcess:
         shutil.copy(CONFTEST, tmp_path / "conftest.py")
         (tmp_path / "test_it.py").write_text(text)
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    service(name)\naddopts = -ra\n")
         kept = {name: value for name, value in os.environ.items() if name != "ETT_REQUIRE_SERVICES"}
         plugins = ["-p", "no:cacheprovider", "-p", "xdist.plugin"]
         return subprocess.run(
-            [sys.executable, "-m", "pytest", *plugins, *words, str(tmp_path)],
+            [*before, sys.executable, "-m", "pytest", *plugins, *words, str(tmp_path)],
             env=kept | {"PATH": "/nonexistent", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment,
             cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
@@ -68,3 +70,21 @@ def test_a_service_that_nobody_knows_is_an_error(suite):
     done = suite(SUITE.replace("promtool", "tea"))
     assert done.returncode == 1
     assert "no service 'tea' is known" in done.stdout
+
+
+def test_signals_that_are_ignored_around_the_tests_reach_what_they_start(suite):
+    """As under `nohup`, or in the background of a shell without job control; the tests still ignore them."""
+    text = """
+import os, re, signal, subprocess
+
+def test_dispositions():
+    status = subprocess.run(["/bin/cat", "/proc/self/status"], capture_output=True, text=True).stdout
+    ignored = int(re.search(r"SigIgn:\\s*(\\w+)", status)[1], 16)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        assert not ignored >> number - 1 & 1
+        os.kill(os.getpid(), number)
+"""
+    around = ("/bin/sh", "-c", "trap '' INT QUIT HUP TERM; exec \"$@\"", "sh")
+    for workers in ("0", "1"):
+        done = suite(text, "-n", workers, before=around)
+        assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
