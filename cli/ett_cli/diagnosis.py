@@ -9,6 +9,8 @@ from textwrap import wrap
 
 from ett_core.failures import CLASSES, Diagnosis, Evidence
 from ett_core.failures.classes import NOT_A_FAILURE, UNKNOWN
+from ett_core.failures.judge import CERTAIN
+from ett_core.failures.rule import WARNING
 from ett_core.failures.words import DOMAIN_WORDS, RETRY_WORDS
 
 
@@ -17,9 +19,25 @@ def report(diagnosis: Diagnosis, width: int) -> str:
     return "\n".join(_lines(diagnosis, width))
 
 
+def got_over(diagnosis: Diagnosis, succeeded_at: float) -> Diagnosis:
+    """The diagnosis of a job that is known to have succeeded: what was found did not end it.
+
+    `succeeded_at`: Unix seconds. The evidence stays, in the roles that it would have had.
+    """
+    message = f"The job succeeded at {_utc(succeeded_at)} UTC, as its journals tell."
+    if diagnosis.failure_class != NOT_A_FAILURE:
+        where = f", on {place}" if (place := _where(diagnosis)) else ""
+        over = f"{diagnosis.failure_class} ({diagnosis.confidence}){where}"
+        message += f" Before that it got over a failure: {over}. 'ett account' tells of each."
+    known = CLASSES[NOT_A_FAILURE]
+    return Diagnosis(
+        known.name, known.domain, WARNING, CERTAIN, known.retry, None, "", diagnosis.evidence, message
+    )
+
+
 def _lines(diagnosis: Diagnosis, width: int) -> Iterator[str]:
     yield headline(diagnosis)
-    if diagnosis.message and (diagnosis.evidence or diagnosis.failure_class != NOT_A_FAILURE):
+    if diagnosis.message and (diagnosis.evidence or not _says_nothing_of_an_end(diagnosis)):
         yield from wrap(diagnosis.message, width, initial_indent="  ", subsequent_indent="  ")
     if diagnosis.failure_class != NOT_A_FAILURE:
         known = CLASSES[diagnosis.failure_class]
@@ -46,8 +64,10 @@ def headline(diagnosis: Diagnosis) -> str:
     'Cause: not in these logs. What they show followed from elsewhere (peer_failure); look at rank 2.'
     """
     where = _where(diagnosis)
-    if diagnosis.failure_class == NOT_A_FAILURE:
+    if _says_nothing_of_an_end(diagnosis):
         return "No failure: nothing in these logs says that the job ended."
+    if diagnosis.failure_class == NOT_A_FAILURE:
+        return "No failure: it ended well."
     if diagnosis.failure_class == UNKNOWN:
         look = f"; look at {where}" if where else ""
         return f"Cause: unknown. It ended, and nothing in these logs tells why{look}."
@@ -56,6 +76,10 @@ def headline(diagnosis: Diagnosis) -> str:
         followed = f"What they show followed from elsewhere ({diagnosis.failure_class})"
         return f"Cause: not in these logs. {followed}{look}."
     return f"Cause: {diagnosis.failure_class} ({diagnosis.confidence}){f', on {where}' if where else ''}."
+
+
+def _says_nothing_of_an_end(diagnosis: Diagnosis) -> bool:
+    return diagnosis.failure_class == NOT_A_FAILURE and diagnosis.confidence != CERTAIN
 
 
 def _where(diagnosis: Diagnosis) -> str:
@@ -80,12 +104,12 @@ def _shared_folder(sources: Sequence[str]) -> int:
 
 
 def _evidence_line(evidence: Evidence, shared: int, width: int) -> str:
-    at = (
-        ""
-        if evidence.time is None
-        else f"{datetime.fromtimestamp(evidence.time, timezone.utc):%Y-%m-%d %H:%M:%S} "
-    )
+    at = "" if evidence.time is None else f"{_utc(evidence.time)} "
     source = evidence.source[shared:]
     where = f"{source}:{evidence.line}" if evidence.line else source
     line = f"  {evidence.role:<8} {at}{where}  {evidence.text}"
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _utc(unix_s: float) -> str:
+    return f"{datetime.fromtimestamp(unix_s, timezone.utc):%Y-%m-%d %H:%M:%S}"

@@ -10,14 +10,15 @@ import gzip
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from ett_cli.told import as_log, is_journal
+from ett_cli.told import as_log, events_of, is_journal
+from ett_core.events import AnyEvent
 
 STDIN = "-"
 READ_LIMIT = 64 * 1024 * 1024
@@ -34,12 +35,16 @@ _NOT_TEXT = frozenset(
 
 
 class Log(msgspec.Struct, frozen=True):
-    """One log: its name, its bytes, and what its name and age tell of its lines."""
+    """One log: its name, its bytes, and what its name and age tell of its lines.
+
+    Of a journal the bytes are what was said in it in words; `events` are all that it holds.
+    """
 
     name: str
     data: bytes
     rank: int | None = None
     date: datetime | None = None
+    events: Sequence[AnyEvent] = ()
 
 
 class Unread(msgspec.Struct, frozen=True):
@@ -99,9 +104,10 @@ def _read_file(path: Path, name: str) -> Log | Unread:
     except (OSError, EOFError) as error:
         return Unread(name, getattr(error, "strerror", None) or str(error))
     midnight = date.replace(hour=0, minute=0, second=0, microsecond=0)
-    if is_journal(data):
-        data = as_log(data, has_output=_has_output(path))
-    return Log(name, data, rank_of(name), midnight)
+    events = events_of(data) if is_journal(data) else []
+    if events:
+        data = as_log(events, has_output=_has_output(path))
+    return Log(name, data, rank_of(name), midnight, events)
 
 
 def _has_output(journal: Path) -> bool:

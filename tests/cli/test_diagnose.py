@@ -11,7 +11,7 @@ import pytest
 
 from ett_cli.logs import Log, Unread, read_logs
 from ett_cli.main import main
-from ett_core.events import AttemptStart, Evidence, Failure, encode
+from ett_core.events import AttemptEnd, AttemptStart, Evidence, Failure, JobEnd, encode
 
 OOM = "2026-11-29 10:00:00 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 WAIT = "2026-11-29 10:10:00 [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1) ran\n"
@@ -130,3 +130,67 @@ def test_the_directory_of_a_run_is_read_as_what_was_said_there(tmp_path, capsys)
     assert main(["diagnose", "--json", str(tmp_path)]) == 0
     texts = [line["text"] for line in json.loads(capsys.readouterr().out)["evidence"]]
     assert [text for text in texts if CLOSED in text] == [CLOSED]
+
+
+def write(path, *told):
+    path.write_bytes(b"".join(encode(event) + b"\n" for event in told))
+
+
+def restarted(tmp_path, *last):
+    """A run whose first attempt lost a rank, and whose second one ends as told."""
+    second = {**LAUNCHER, "attempt": 1}
+    write(
+        tmp_path / "bb-6.jsonl",
+        AttemptStart(**LAUNCHER, seq=0, time=1795946000.0),
+        Evidence(**LAUNCHER, seq=1, time=1795946400.0, source="kernel", text=LOST),
+        Failure(**LAUNCHER, seq=2, time=1795946401.0, of_rank=1, exit_code=1),
+        AttemptEnd(**LAUNCHER, seq=3, time=1795946402.0, status="failed"),
+        AttemptStart(**second, seq=4, time=1795946410.0),
+        *(
+            event(**second, seq=5 + n, time=1795946500.0 + n, status=status)
+            for n, (event, status) in enumerate(last)
+        ),
+    )
+    return str(tmp_path)
+
+
+def test_a_job_that_got_over_a_failure_ended_well(tmp_path, capsys):
+    """What it got over is told with its evidence, and is not called why it ended."""
+    place = restarted(tmp_path, (AttemptEnd, "succeeded"), (JobEnd, "succeeded"))
+    assert main(["diagnose", place]) == 0
+    head, *rest = capsys.readouterr().out.splitlines()
+    assert head == "No failure: it ended well."
+    told = " ".join(" ".join(rest).split())
+    assert told.startswith("The job succeeded at 2026-11-29 10:01:4")
+    assert "Before that it got over a failure: gpu_lost (certain). 'ett account' tells of each." in told
+    assert LOST[:30] in told
+    assert main(["diagnose", place, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["failure_class"], found["confidence"], found["rank"]) == ("not_a_failure", "certain", None)
+
+
+@pytest.mark.parametrize("last", [(), ((AttemptEnd, "failed"), (JobEnd, "failed"))])
+def test_a_job_that_failed_again_or_still_runs_is_told_by_its_failure(tmp_path, capsys, last):
+    assert main(["diagnose", restarted(tmp_path, *last)]) == 0
+    assert capsys.readouterr().out.startswith("Cause: gpu_lost")
+
+
+def test_a_job_without_any_trouble_ended_well_also_where_only_its_ranks_say_so(tmp_path, capsys):
+    write(
+        tmp_path / "aa-7.jsonl",
+        AttemptStart(**RANK, seq=0, time=1795946000.0, world_size=1),
+        AttemptEnd(**RANK, seq=1, time=1795946100.0, status="succeeded"),
+    )
+    assert main(["diagnose", str(tmp_path)]) == 0
+    told = (
+        "No failure: it ended well.\n  The job succeeded at 2026-11-29 09:55:00 UTC, as its journals tell.\n"
+    )
+    assert capsys.readouterr().out == told
+
+
+def test_of_two_jobs_both_must_have_ended_well(tmp_path, capsys):
+    other = {**RANK, "job_id": "other", "writer": "cc"}
+    restarted(tmp_path, (JobEnd, "succeeded"))
+    write(tmp_path / "cc-8.jsonl", AttemptStart(**other, seq=0, time=1795946000.0))
+    assert main(["diagnose", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("Cause: gpu_lost")
