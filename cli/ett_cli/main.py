@@ -1,4 +1,9 @@
-"""The entry point of `ett`: finds the subcommand, imports only that one, runs it."""
+"""The entry point of `ett`: finds the subcommand, imports only that one, runs it.
+
+Exit statuses mean the same for all of them (`STATUSES`): 2 only where the command line, or the
+environment that stands for a part of it, cannot work whatever there is to work on; it is refused before
+anything is done. What a command was given to read and is not there, or holds nothing, is 1.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +11,48 @@ import argparse
 import importlib
 import keyword
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-COMMANDS = {
-    "run": "run a training command under observation",
-    "env": "print the variables that observe a job without a launcher",
-    "train": "train a small TorchRec model with every part of the optimised pipeline",
-    "demo": "train a small TorchRec model, kill a rank, watch it recover",
-    "exporter": "serve ingest, /metrics and the query API",
-    "dashboard": "serve the Streamlit app",
-    "grafana": "make boards, alerts and provisioning files, and publish them to a Grafana",
-    "ship": "send the journals of a directory to an exporter",
-    "account": "print where the time of recorded jobs went",
-    "diagnose": "say why a job ended, from its logs",
-    "failures": "say what the failures of a fleet cost, and what is to blame",
-    "report": "write a job or a fleet to one file of HTML",
-    "import": "turn logs of jobs that were never instrumented into events",
-    "simulate": "invent the events of a fleet, and the truth of where its time went",
-    "interval": "compute the checkpoint interval that wastes least",
-    "advise": "say what to tell the compiler, from what it compiled again",
-    "publish": "publish what a trainer has handed over, in a process and a job of its own",
-    "cache": "list, verify and evict bundles of compiled code, and say why one was not used",
+GROUPS = {
+    "to see it work": {
+        "demo": "train a small TorchRec model, kill a rank, watch it recover",
+        "simulate": "invent the events of a fleet, and the truth of where its time went",
+    },
+    "to observe a job": {
+        "run": "run a training command under observation",
+        "env": "print the variables that observe a job without a launcher",
+        "ship": "send the journals of a directory to an exporter",
+    },
+    "to watch jobs": {
+        "exporter": "serve ingest, /metrics and the query API",
+        "dashboard": "serve the Streamlit app",
+        "grafana": "make boards, alerts and provisioning files, and publish them to a Grafana",
+    },
+    "to know where the time went, and why": {
+        "account": "print where the time of recorded jobs went",
+        "diagnose": "say why a job ended, from its logs",
+        "failures": "say what the failures of a fleet cost, and what is to blame",
+        "report": "write a job or a fleet to one file of HTML",
+        "import": "turn logs of jobs that were never instrumented into events",
+    },
+    "to waste less of it": {
+        "train": "train a small TorchRec model with every part of the optimised pipeline",
+        "interval": "compute the checkpoint interval that wastes least",
+        "advise": "say what to tell the compiler, from what it compiled again",
+        "cache": "list, verify and evict bundles of compiled code, and say why one was not used",
+        "publish": "publish what a trainer has handed over, in a process and a job of its own",
+    },
 }
+"""What somebody wants, to the subcommands for it, in the order of `ett --help`."""
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 """Subcommand to the sentence that `ett --help` shows."""
+STATUSES = """\
+Exit status: 0 done; 1 it did not work, and a sentence says why; 2 the command line cannot work, and
+nothing was done; 130 ended by Ctrl-C. 'ett run' and 'ett train' return that of the command they ran."""
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"ett {name}: needs the package {error.name!r}, which is not installed here.", file=sys.stderr)
         print("In the checkout of ettwatch: pip install '.[all]'", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has left; flush at exit to nowhere
         return 1
@@ -75,15 +99,23 @@ def module_of(name: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    width = max(map(len, COMMANDS))
-    lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="ett",
         description="Effective Training Time: where every second of a training job goes.",
-        epilog=f"commands:\n{lines}\n\n'ett COMMAND --help' says more.",
+        epilog=f"{_listed()}\n\n'ett COMMAND --help' says more.\n{STATUSES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="ett [--version] COMMAND [ARGUMENT ...]",
     )
     parser.add_argument("--version", action="version", version=f"ettwatch {version('ettwatch')}")
     parser.add_argument("command", nargs="?", choices=[*COMMANDS], metavar="COMMAND", help=argparse.SUPPRESS)
     return parser
+
+
+def _listed() -> str:
+    """All commands by what they are for."""
+    width = max(map(len, COMMANDS))
+    groups = [
+        "\n".join([f"{aim}:", *(f"  {name:<{width}}  {text}" for name, text in group.items())])
+        for aim, group in GROUPS.items()
+    ]
+    return "\n\n".join(groups)

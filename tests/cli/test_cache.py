@@ -83,12 +83,17 @@ def test_ls_as_json_and_by_name(ett, address):
 def test_ls_of_a_place_without_bundles_says_so_and_makes_nothing(ett, tmp_path):
     place = tmp_path / "none"
     nothing = f"There are no bundles in {place}."
-    assert ett("ls", str(place)) == (0, f"{nothing} There is no such directory.\n", "")
-    assert not place.exists()
     place.mkdir()
     assert ett("ls", str(place)) == (0, f"{nothing}\n", "")
     (place / "bundles").mkdir()
     assert ett("ls", str(place)) == (0, f"{nothing} {place / 'bundles'} is a store, too.\n", "")
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "gc"])
+def test_a_store_that_is_not_there_is_no_store_without_bundles(ett, tmp_path, command):
+    place = tmp_path / "none"
+    assert ett(command, str(place)) == (1, "", f"ett cache: {place}: there is no such directory\n")
+    assert not place.exists()
 
 
 def test_verify_finds_the_one_that_was_changed(ett, address, tmp_path):
@@ -151,4 +156,4 @@ def test_why_miss_compares_stores_names_entries_and_this_environment(ett, addres
 
 def test_why_miss_of_a_name_that_is_not_there(ett, address):
     status, _, err = ett("why-miss", f"{address}#none", "here")
-    assert (status, err) == (2, f"ett cache: {address} holds no bundle of the name 'none'\n")
+    assert (status, err) == (1, f"ett cache: {address} holds no bundle of the name 'none'\n")

@@ -9,24 +9,24 @@ from ett_cli.main import COMMANDS, main, module_of
 
 def test_the_names_of_the_commands_are_frozen():
     assert list(COMMANDS) == [
+        "demo",
+        "simulate",
         "run",
         "env",
-        "train",
-        "demo",
+        "ship",
         "exporter",
         "dashboard",
         "grafana",
-        "ship",
         "account",
         "diagnose",
         "failures",
         "report",
         "import",
-        "simulate",
+        "train",
         "interval",
         "advise",
-        "publish",
         "cache",
+        "publish",
     ]
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ett_core.tuning import Asked, KernelAdvice, Tuning
 
 
+class AbsentError(Exception):
+    """The job that is asked for is not in the journals; the message says so."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ett advise`."""
     parser.epilog = (
@@ -77,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         reason = error.strerror or str(error)
         print(f"ett advise: {error.filename}: {reason[:1].lower()}{reason[1:]}", file=sys.stderr)
         return 1
-    except AskError as error:
+    except (AbsentError, AskError) as error:
         print(f"ett advise: {error}", file=sys.stderr)
         return 1
     except ValueError as error:
@@ -167,6 +171,7 @@ def _found(arguments: argparse.Namespace) -> tuple[list[Compilation], str]:
 
     Raises:
         OSError: a place cannot be read.
+        AbsentError: the journals hold other jobs only.
         AskError: the exporter has no answer.
         ValueError: it is not clear where to look, or about which job.
     """
@@ -200,7 +205,8 @@ def _gather(places: Sequence[str], job: str | None) -> tuple[list[Compilation], 
 
     Raises:
         OSError: a place cannot be read.
-        ValueError: the journals hold several jobs, and none or another is asked for.
+        AbsentError: the journals hold other jobs only.
+        ValueError: they hold several jobs, and none is asked for.
     """
     from ett_cli.compile_traces import LOG_SUFFIX, logs_below, read_trace
     from ett_core.shapes import oldest
@@ -232,7 +238,8 @@ def _recorded(places: Sequence[str], job: str | None, kinds: tuple[type[AnyEvent
     """Events of these kinds of the one job that journals tell of, or of the one that is asked for.
 
     Raises:
-        ValueError: there are several, and none or another is asked for.
+        AbsentError: another one is asked for.
+        ValueError: there are several, and none is asked for.
     """
     from ett_cli.journals import read_journals
 
@@ -245,5 +252,5 @@ def _recorded(places: Sequence[str], job: str | None, kinds: tuple[type[AnyEvent
     if job is None and len(jobs) > 1:
         raise ValueError(f"{len(jobs)} jobs in there: choose one with --job, such as {min(jobs)}")
     if job is not None and job not in jobs:
-        raise ValueError(f"nothing of the job {job!r} in there")
+        raise AbsentError(f"nothing of the job {job!r} in there")
     return [event for event in events if job in (None, event.job_id)]

@@ -22,6 +22,10 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 DEFAULT_LIMIT = "20G"
 
 
+class AbsentError(Exception):
+    """What the command line names is not there; the message says what."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -59,18 +63,19 @@ def _command(commands: Any, name: str, what: str) -> argparse.ArgumentParser:  #
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; 1 where a bundle is refused or the store cannot be asked, 2 for a wrong command line."""
+    """Do it; 1 where a bundle is refused or the store is not there, 2 for a wrong command line."""
+    from ett_trainer_hooks.pipeline.bundle.entry import RefusedError
     from ett_trainer_hooks.pipeline.bundle.store import StoreFailedError
 
     commands = {"ls": _ls, "verify": _verify, "gc": _gc, "why-miss": _why_miss}
     try:
         return commands[arguments.command](arguments)
+    except (AbsentError, RefusedError, StoreFailedError) as error:
+        print(f"ett cache: {error}", file=sys.stderr)
+        return 1
     except ValueError as error:
         print(f"ett cache: {error}", file=sys.stderr)
         return 2
-    except StoreFailedError as error:
-        print(f"ett cache: {error}", file=sys.stderr)
-        return 1
 
 
 def _ls(arguments: argparse.Namespace) -> int:
@@ -98,13 +103,11 @@ def _ls(arguments: argparse.Namespace) -> int:
 
 
 def _elsewhere(address: str) -> str:
-    """Where bundles may be meant, as `ett train` keeps them in its cache; or that there is no such place."""
+    """Where bundles may be meant, as `ett train` keeps them in its cache."""
     place = Path(address)
-    if "://" in address or (place / "entries").is_dir():
+    if "://" in address or (place / "entries").is_dir() or not (place / "bundles").is_dir():
         return ""
-    if (place / "bundles").is_dir():
-        return f" {place / 'bundles'} is a store, too."
-    return "" if place.is_dir() else " There is no such directory."
+    return f" {place / 'bundles'} is a store, too."
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -192,20 +195,32 @@ def _newest(address: str, name: str | None) -> Entry:
     found = _looked_at(address).entries(name, anyones=True).values()
     entries = [entry for entry in found if isinstance(entry, Entry)]
     if not entries:
-        raise ValueError(f"{address} holds no bundle{f' of the name {name!r}' if name else ''}")
+        raise AbsentError(f"{address} holds no bundle{f' of the name {name!r}' if name else ''}")
     return max(entries, key=lambda entry: (entry.made_at, -entry.local_rank))
 
 
 def _looked_at(address: str) -> BundleStore:
     from ett_trainer_hooks.pipeline.bundle.store import BundleStore
 
+    _refuse_nowhere(address)
     return BundleStore(address, only_look=True)
+
+
+def _refuse_nowhere(address: str) -> None:
+    """A misspelt directory is no store without bundles.
+
+    Raises:
+        AbsentError: there is no such directory.
+    """
+    if "://" not in address and not Path(address).is_dir():
+        raise AbsentError(f"{address}: there is no such directory")
 
 
 def _trusted(arguments: argparse.Namespace) -> BundleStore:
     from ett_trainer_hooks.pipeline.bundle.settings import BundleSettings
     from ett_trainer_hooks.pipeline.bundle.store import BundleStore
 
+    _refuse_nowhere(arguments.store)
     settings = BundleSettings(address=arguments.store, name="-", key_file=arguments.key_file)
     return BundleStore(arguments.store, key=settings.key(os.environ))
 

@@ -137,7 +137,9 @@ def run(arguments: argparse.Namespace) -> int:
     log_as(settings.log_format)
     try:
         serve(settings, lambda url: _say_ready(url, shown(arguments.database)))
-    except (ServeError, StoreError, TokensError) as error:
+    except TokensError as error:
+        return _complain(error, 2)
+    except (ServeError, StoreError) as error:
         return _complain(error, 1)
     return 0
 

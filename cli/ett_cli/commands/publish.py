@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _complain("--watch needs --to", 2) if order is None else _watch(arguments, order)
         found = found_in(directory)
         if not found:
-            return _complain(f"nothing was handed over in {directory}", 2)
+            return _complain(f"nothing was handed over in {directory}", 1)
         if order is not None:
             if arguments.again:
                 for handover in found:

@@ -61,13 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.prune_hours is not None and not (arguments.once and arguments.prune_hours > 0):
         return _complain("--prune-hours needs a number above 0, and --once", 2)
     try:
-        os.scandir(arguments.directory).close()
         exporter = exporter_address(arguments.exporter)
         post = poster(arguments.exporter, token=token_source(arguments.token_file))
+        os.scandir(arguments.directory).close()
     except ValueError as error:
         return _complain(str(error), 2)
     except OSError as error:
-        return _complain(f"{arguments.directory}: {error.strerror}", 2)
+        return _complain(f"{arguments.directory}: {error.strerror}", 1)
     guard = Guard(_silent) if arguments.once else Guard()
     shipper = Shipper(arguments.directory, post, exporter, find=journals_below, guard=guard)
     shipper.run(_stop(arguments.once), arguments.timeout_s if arguments.once else LAST_LINES_S)

@@ -231,7 +231,7 @@ def test_ett_ship_says_where_there_is_no_journal(tmp_path, exporter):
     assert ship(tmp_path, "--exporter", exporter.url) == (1, "", f"ett ship: no journal in {tmp_path}\n")
     (tmp_path / "file").touch()
     status, _, err = ship(tmp_path / "file", "--exporter", exporter.url)
-    assert (status, err) == (2, f"ett ship: {tmp_path}/file: Not a directory\n")
+    assert (status, err) == (1, f"ett ship: {tmp_path}/file: Not a directory\n")
 
 
 def test_ett_ship_tells_lines_that_were_rejected(journals, exporter):
