@@ -8,7 +8,6 @@ another name, without metadata or with a data file that is too short is no check
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import time
@@ -20,6 +19,8 @@ from typing import Any
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
+
+from ett_trainer_hooks.pipeline.durable import sync_folder
 
 _NAME = re.compile(r"step_(\d+)")
 
@@ -45,7 +46,7 @@ class CheckpointStore:
             return None
         partial.replace(final)
         _point(self._root / "latest", final.name)
-        _sync(self._root)
+        sync_folder(self._root)
         self._retire()
         return sum(file.stat().st_size for file in final.iterdir())
 
@@ -106,11 +107,3 @@ def _point(link: Path, target: str) -> None:
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(target)
     fresh.replace(link)
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

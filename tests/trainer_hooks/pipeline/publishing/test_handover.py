@@ -16,15 +16,15 @@ pytest.importorskip("xxhash")
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
-from ett_trainer_hooks.pipeline.publishing import takes
-from ett_trainer_hooks.pipeline.publishing.durable import created
+from ett_trainer_hooks.pipeline import takes
+from ett_trainer_hooks.pipeline.durable import created
 from ett_trainer_hooks.pipeline.publishing.handover import OPEN_FOR_S, Outcome, find, prepare
-from ett_trainer_hooks.pipeline.publishing.takes import Holder, Lease, LostError, take
+from ett_trainer_hooks.pipeline.takes import Holder, Lease, LostError, take
 
 LONG_AGO_S = 2 * takes.LEASE_S
 TAKES = """
 import pathlib, sys, time
-from ett_trainer_hooks.pipeline.publishing.takes import take
+from ett_trainer_hooks.pipeline.takes import take
 lease = take(pathlib.Path(sys.argv[1]), "other")
 print("taken", flush=True)
 time.sleep(600)

@@ -22,7 +22,8 @@ from ett_cli import publishing  # noqa: E402
 from ett_cli.commands.publish import _watch as watch  # noqa: E402
 from ett_cli.main import main  # noqa: E402
 from ett_trainer_hooks import Recorder  # noqa: E402
-from ett_trainer_hooks.pipeline.publishing import takes, working  # noqa: E402
+from ett_trainer_hooks.pipeline import takes  # noqa: E402
+from ett_trainer_hooks.pipeline.publishing import working  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing.handover import PREDICTIONS, find, prepare  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing.predictions import unpacked  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing.serving import load  # noqa: E402

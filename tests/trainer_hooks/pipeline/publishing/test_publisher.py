@@ -21,7 +21,7 @@ from ett_trainer_hooks.pipeline.publishing.places import LocalPlace, RemotePlace
 from ett_trainer_hooks.pipeline.publishing.publisher import Publisher  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing.serving import load  # noqa: E402
 from ett_trainer_hooks.pipeline.publishing.statuses import AGAIN, NEVER, PUBLISHED  # noqa: E402
-from ett_trainer_hooks.pipeline.publishing.takes import LostError, take  # noqa: E402
+from ett_trainer_hooks.pipeline.takes import LostError, take  # noqa: E402
 
 pytestmark = [
     pytest.mark.service("torch"),

@@ -13,7 +13,6 @@ here starts a thread that outlives a call. A store that fails raises OSError, fo
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import time
@@ -28,6 +27,7 @@ from ett_trainer_hooks.pipeline.bundle.files import write_whole
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
+from ett_trainer_hooks.pipeline.durable import sync_folder
 from ett_trainer_hooks.pipeline.publishing.handover import anchors_in_use
 
 LATEST = "latest"
@@ -134,14 +134,14 @@ class CheckpointStore:
     def adopt(self, directory: Path, manifest: Manifest) -> None:
         """Publish a directory of this store whose files are those of a manifest and are on the disk."""
         write_whole(directory / manifests.NAME, manifests.encoded(manifest), MODE)
-        _sync(directory)
+        sync_folder(directory)
         final = self.path_of(manifest.step)
         if final.exists():
             final.replace(_beside(final, OLD))
         directory.replace(final)
-        _sync(self.root)
+        sync_folder(self.root)
         write_whole(self.root / LATEST, f"{final.name}\n".encode(), MODE)
-        _sync(self.root)
+        sync_folder(self.root)
         _remove(_beside(final, OLD))
 
     def abandon(self, directory: Path) -> None:
@@ -282,11 +282,3 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
     directory.replace(gone)
     shutil.rmtree(gone)
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,5 +1,5 @@
 """A model published from its last checkpoint, by a process that is not the trainer.
 
-`handover` and `takes` are the agreement of the two sides and need no torch; `serving` is for whoever uses
-what was published.
+`handover` is the agreement of the two sides and needs no torch; `serving` is for whoever uses what was
+published.
 """

@@ -28,9 +28,9 @@ import msgspec
 
 from ett_trainer_hooks.pipeline.bundle.files import write_whole
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, mark
-from ett_trainer_hooks.pipeline.publishing import takes
+from ett_trainer_hooks.pipeline import takes
 from ett_trainer_hooks.pipeline.publishing.anchor import anchor_id
-from ett_trainer_hooks.pipeline.publishing.durable import MODE, created
+from ett_trainer_hooks.pipeline.durable import MODE, created
 
 FOLDER = "publish"
 RECORD, PREDICTIONS, REQUEST, OUTCOME = "record.json", "predictions.pt", "request.json", "outcome.json"

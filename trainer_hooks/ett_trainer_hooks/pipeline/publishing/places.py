@@ -20,7 +20,7 @@ from typing import Protocol
 
 from ett_trainer_hooks.pipeline.bundle.files import LOCAL, write_whole
 from ett_trainer_hooks.pipeline.checkpoint.asking import Asked
-from ett_trainer_hooks.pipeline.publishing.durable import MODE, created, sync_file, sync_folder
+from ett_trainer_hooks.pipeline.durable import MODE, created, sync_file, sync_folder
 
 WORKERS = 4
 

@@ -16,7 +16,7 @@ from ett_trainer_hooks.pipeline.publishing.places import place_at
 from ett_trainer_hooks.pipeline.publishing.publishable import UnfitError
 from ett_trainer_hooks.pipeline.publishing.publisher import DisagreementError, Publisher
 from ett_trainer_hooks.pipeline.publishing.statuses import AGAIN, NEVER, PUBLISHED
-from ett_trainer_hooks.pipeline.publishing.takes import Holder, Lease, LostError, deaths, take
+from ett_trainer_hooks.pipeline.takes import Holder, Lease, LostError, deaths, take
 
 MOST_DEATHS = 12
 """A model that so many publishers have taken, and neither finished nor let go, kills them."""

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 
-from ett_trainer_hooks.pipeline.publishing.durable import create_whole
+from ett_trainer_hooks.pipeline.durable import create_whole
 
 LEASE_S = 60.0
 """Seconds without a renewal after which a holder that cannot be asked is taken to be dead."""
