@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ett_cli.job_settings import default_journal_dir
-from ett_core.purposes import LABEL, PUBLISHES, PUBLISHES_STEP, PUBLISHING
+from ett_core.purposes import LABEL, PUBLISHES, PUBLISHES_STEP, PUBLISHING, handed_on
 from ett_trainer_hooks.launcher import LaunchSettings, launch
 from ett_trainer_hooks.launcher.output.passing import stream_sink
 from ett_trainer_hooks.launcher.restarts import RestartPolicy
@@ -45,6 +45,8 @@ class Order:
     """Of the exporter."""
     journal_dir: Path | None = None
     """Where the publishing job's events go; None: as those of `ett run`."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Words that describe the publishing job; they go before those that its trainer has handed over."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be.
@@ -70,6 +72,7 @@ def publish(
     record = handover.record()
     trainer = record.job_id if record else ""
     job_id = job_id_of(trainer or handover.anchor.parent.name, handover.step)
+    purpose = {LABEL: PUBLISHING, PUBLISHES: trainer, PUBLISHES_STEP: str(handover.step)}
     tolerance = [] if order.tolerance is None else ["--tolerance", str(order.tolerance)]
     words = [str(handover.folder), "--to", order.address, "--tables", order.tables, *tolerance]
     settings = LaunchSettings(
@@ -78,7 +81,7 @@ def publish(
         journal_dir=order.journal_dir or default_journal_dir(job_id, environ),
         exporter_url=order.exporter_url,
         token_file=order.token_file,
-        labels={LABEL: PUBLISHING, PUBLISHES: trainer, PUBLISHES_STEP: str(handover.step)},
+        labels={**handed_on(record.labels if record else {}), **order.labels, **purpose},
         restarts=RestartPolicy(
             max_restarts=order.tries - 1,
             delay_s=order.delay_s,

@@ -47,6 +47,7 @@ def order_of(address: str, arguments: argparse.Namespace, environ: Mapping[str, 
     """
     from ett_cli.commands.run import exporter
     from ett_cli.publishing import Order
+    from ett_core.purposes import handed_on
     from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError
     from ett_trainer_hooks.pipeline.publishing.places import place_at
 
@@ -59,6 +60,7 @@ def order_of(address: str, arguments: argparse.Namespace, environ: Mapping[str, 
         exporter_url=exporter(arguments.exporter, arguments.token_file, environ),
         token_file=arguments.token_file,
         journal_dir=arguments.journal_dir,
+        labels=handed_on(dict(arguments.label)),
     )
 
 
@@ -106,6 +108,7 @@ def _started(later: Later, order: Order, environ: Mapping[str, str]) -> int:
         "--journal-dir": order.journal_dir,
     }
     words = [word for name, value in more.items() if value is not None for word in (name, str(value))]
+    words += [word for name, text in order.labels.items() for word in ("--label", f"{name}={text}")]
     later.place.mkdir(parents=True, exist_ok=True)
     with (later.place / LOG).open("ab") as log:
         return subprocess.Popen(

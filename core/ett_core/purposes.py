@@ -14,6 +14,10 @@ TRAINING = "training"
 PUBLISHING = "publishing"
 PUBLISHES, PUBLISHES_STEP = "publishes", "publishes_step"
 """Labels of a job that publishes: whose model, and of which step."""
+OF_THE_RUN = frozenset(
+    {"job_name", "scheduler", "partition", "qos", "queue", "namespace", LABEL, PUBLISHES, PUBLISHES_STEP}
+)
+"""Labels that say what a job is called, where it runs and what for, not whose it is."""
 
 
 def purpose_of(labels: Mapping[str, str]) -> str:
@@ -23,6 +27,15 @@ def purpose_of(labels: Mapping[str, str]) -> str:
     ('training', 'publishing')
     """
     return labels.get(LABEL) or TRAINING
+
+
+def handed_on(labels: Mapping[str, str]) -> dict[str, str]:
+    """What holds of a job that publishes a model as it does of the job that has trained it.
+
+    >>> handed_on({"team": "ads", "cluster": "c1", "scheduler": "slurm", "job_name": "nightly"})
+    {'team': 'ads', 'cluster': 'c1'}
+    """
+    return {name: text for name, text in labels.items() if name not in OF_THE_RUN}
 
 
 def no_training(labels: Mapping[str, str]) -> str:

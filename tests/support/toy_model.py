@@ -17,6 +17,7 @@ from ett_trainer_hooks.pipeline.publishing.publishable import Table
 
 NUMBERS, ROWS, WIDTH, SAMPLES, STEP = 3, 50, 4, 7, 40
 FEATURES = ("user", "friend", "item")
+LABELS = {"cluster": "c1", "scheduler": "slurm", "team": "feed"}
 
 
 class Dense(torch.nn.Module):
@@ -101,6 +102,7 @@ def record(root, *, off_by=0.0, **settings) -> HandOver:
         publishable="toy_model:Toy",
         settings=settings,
         predictions=packed(numbers, bags, predicted(weights(), numbers, bags) + off_by),
+        labels=LABELS,
     )
 
 

@@ -32,7 +32,7 @@ def test_a_model_is_trained_with_every_part_under_the_launcher(tmp_path):
     if find_spec("torch") is None or find_spec("torchrec") is None:
         pytest.skip("torch and torchrec are not installed")
     (tmp_path / "tiny.toml").write_text(TINY)
-    words = ["--config", "tiny.toml", "--job-id", "team/run", "--journal-dir", "journal"]
+    words = ["--config", "tiny.toml", "--job-id", "team/run", "--journal-dir", "journal", "--label", "team=ads"]
     done = subprocess.run(
         [ETT, "train", *words],
         cwd=tmp_path,
@@ -49,6 +49,7 @@ def test_a_model_is_trained_with_every_part_under_the_launcher(tmp_path):
     ]
     events = [json.loads(line) for line in lines]
     assert {event["job_id"] for event in events} == {"team/run", "team/run.publish-10"}
+    assert {event["labels"]["team"] for event in events if event["kind"] == "attempt_start"} == {"ads"}
     told = {event["what"] for event in events if event["kind"] == "decision"}
     assert {"start stages", "the sharding plan is made anew", "fast batch"} <= told
     assert [event["step"] for event in events if event["kind"] == "checkpoint_durable"] == [10]

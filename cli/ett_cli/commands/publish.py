@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ett_cli.label_option import add_label
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every", type=float, default=10.0, metavar="SECONDS", help="with --watch: between two looks"
     )
     parser.add_argument("--again", action="store_true", help="try once more what has failed")
+    add_label(parser)
     parser.add_argument("--exporter", metavar="URL", help="ship the job's events there, as `ett run` does")
     add_token_file(parser)
     parser.add_argument("--journal-dir", type=Path, metavar="DIR", help="as that of `ett run`")
@@ -94,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
                 exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ, "publish"),
                 token_file=arguments.token_file,
                 journal_dir=arguments.journal_dir,
+                labels=dict(arguments.label),
             )
         if arguments.watch:
             return _complain("--watch needs --to", 2) if order is None else _watch(arguments, order)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ett_cli.job_settings import default_journal_dir, new_job_id, what_is_wrong
+from ett_cli.label_option import add_label
 from ett_cli.last_sentences import last_sentences, prepare_last_sentences
 from ett_cli.publishing_after import Later, add_publishing_options, order_of, publish_after, still_open
 from ett_cli.restart_options import add_restart_options, restart_policy
@@ -85,14 +86,7 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where events and output go (default: $ETT_JOURNAL_DIR, else in the user's state)",
     )
-    parser.add_argument(
-        "--label",
-        action="append",
-        default=[],
-        type=_label,
-        metavar="NAME=TEXT",
-        help="describe the job: job_name, team, model, cluster, scheduler, ... (repeatable)",
-    )
+    add_label(parser)
     parser.add_argument(
         "--grace",
         type=float,
@@ -268,13 +262,6 @@ def with_auto(environ: Mapping[str, str], auto: bool | None) -> dict[str, str]: 
     ({'ETT_AUTO': '0'}, {'ETT_AUTO': '0'})
     """
     return dict(environ) if auto is None else {**environ, "ETT_AUTO": str(int(auto))}
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=TEXT")
-    return name, value
 
 
 def _say(text: str, name: str = "run") -> None:

@@ -83,6 +83,7 @@ class Publishing:
                 publishable=publishing.PUBLISHABLE,
                 settings=publishing.settings_of(self._settings),
                 predictions=predictions,
+                labels=self._recorder.identity.labels,
             )
         except OSError as error:
             self._recorder.decision("the model is not handed over", f"{type(error).__name__}: {error}")

@@ -73,9 +73,9 @@ def test_a_model_is_published_before_the_end_where_somebody_waits(tmp_path, ett_
 
 
 def test_a_process_that_outlives_it_publishes_where_nobody_shall_wait(tmp_path, ett_run, gate, events_in):
-    """In a job of its own, which begins after that of the trainer."""
+    """In a job of its own, which begins after that of the trainer and belongs to whom that belongs to."""
     handover = toy_model.handed_over(tmp_path / "job", gate=str(gate))
-    done = ett_run("true", "--publish-later")
+    done = ett_run("true", "--publish-later", "--label", "team=ads", "--label", "job_name=nightly")
     assert done.returncode == 0, done.stderr
     assert f"ett run: {tmp_path / 'job'} is published by process " in done.stderr
     assert handover.outcome() is None  # it waits at the gate
@@ -87,6 +87,13 @@ def test_a_process_that_outlives_it_publishes_where_nobody_shall_wait(tmp_path, 
     events = events_in(tmp_path / "journal")
     ends = {each.job_id: each.time for each in events if each.kind == "job_end"}
     assert ends.keys() == {"trainer", "trainer.publish-40"}
+    described = [
+        {name: each.labels.get(name) for name in ("team", "cluster", "purpose", "job_name", "scheduler")}
+        for each in events
+        if each.kind == "attempt_start" and each.job_id == "trainer.publish-40"
+    ]
+    ours = {"team": "ads", "cluster": "c1", "purpose": "publishing", "job_name": None, "scheduler": None}
+    assert described == [ours] * len(described)
     assert ends["trainer"] <= min(each.time for each in events if each.job_id == "trainer.publish-40")
 
 

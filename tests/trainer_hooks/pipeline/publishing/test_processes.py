@@ -35,7 +35,7 @@ pytestmark = [
 ]
 PROGRAMS = Path(__file__).with_name("programs")
 LIMIT_S = 180.0
-LABELS = ("publishes", "purpose")
+LABELS = ("publishes", "purpose", "cluster", "team")
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def ended(child):
 def test_a_killed_publisher_is_followed_by_another_which_publishes(tmp_path, ett_publish, events_in):
     gate, models = tmp_path / "gate", tmp_path / "models"
     handover = toy_model.handed_over(tmp_path / "job", gate=str(gate))
-    child = ett_publish("--watch", tmp_path, "--to", models, "--every", "0.1", "--json")
+    child = ett_publish("--watch", tmp_path, "--to", models, "--every", "0.1", "--json", "--label", "team=ads")
     wait_until(Path(f"{gate}.reached").exists, child)
     assert ended(ett_publish(tmp_path / "job"))[:2] == (1, "step 40 of trainer: is being published\n")
     os.kill(takes.latest(handover.folder)[1].pid, signal.SIGKILL)
@@ -97,8 +97,8 @@ def test_a_killed_publisher_is_followed_by_another_which_publishes(tmp_path, ett
     told = events_in(tmp_path / "journal")
     phases = [each.phase for each in told if each.kind == "phase_end"]
     assert phases[-6:] == ["imports", "load", "unshard", "export", "validate", "upload"]
-    labels = {each.labels.get(name) for each in told if each.kind == "attempt_start" for name in LABELS}
-    assert labels == {"trainer", "publishing"}
+    labels = [each.labels for each in told if each.kind == "attempt_start"]
+    assert {tuple(map(each.get, LABELS)) for each in labels} == {("trainer", "publishing", "c1", "ads")}
     assert [each.status for each in told if each.kind == "job_end"] == ["succeeded"]
 
 

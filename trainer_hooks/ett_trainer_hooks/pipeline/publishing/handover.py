@@ -46,7 +46,7 @@ T = TypeVar("T")
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What a trainer says of the model that it is about to save.
 
-    `publishable` is `module:name` of what builds it, called with `settings`.
+    `publishable` is `module:name` of what builds it, called with `settings`; `labels` are those of the trainer.
     """
 
     step: int
@@ -55,6 +55,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any]
     predictions: FileMark
     made_at: float
+    labels: dict[str, str] = {}
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +155,7 @@ def prepare(  # noqa: PLR0913 - settings
     publishable: str,
     settings: Mapping[str, Any],
     predictions: bytes,
+    labels: Mapping[str, str] | None = None,
 ) -> HandOver:
     """Before the anchor is saved: leave beside the checkpoints what a publisher needs to know of it.
 
@@ -173,6 +175,7 @@ def prepare(  # noqa: PLR0913 - settings
         settings=dict(settings),
         predictions=mark(folder / PREDICTIONS),
         made_at=time.time(),
+        labels=dict(labels or {}),
     )
     write_whole(folder / RECORD, msgspec.json.encode(record), MODE)
     return HandOver(folder)
