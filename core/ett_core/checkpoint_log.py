@@ -40,8 +40,9 @@ class CheckpointDetail(msgspec.Struct, frozen=True, gc=False):
     """One checkpoint of one attempt, joined from the reports of all ranks.
 
     `blocking_s` is the longest that any rank was blocked (the job waits for the slowest).
-    `durable_at` is the earliest report that it is durable, None until then. `saved` is true
-    once a rank has reported the save itself, not only its fate.
+    `durable_at` is the earliest report that it is durable, None until then. `failed` where a rank has
+    reported that it will never be and none that it is: one that leaves before the others may not know.
+    `saved` is true once a rank has reported the save itself, not only its fate.
     """
 
     attempt: int
@@ -279,6 +280,7 @@ def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
     else:
         time, mode = known.time, known.mode
     durable = (event.time,) if isinstance(event, CheckpointDurable) else ()
+    durable_at = _known(min, known.durable_at, *durable)
     return CheckpointDetail(
         attempt=known.attempt,
         step=known.step,
@@ -286,8 +288,8 @@ def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
         mode=mode,
         blocking_s=max(known.blocking_s, event.blocking_s if isinstance(event, Checkpoint) else 0.0),
         bytes=_known(max, known.bytes, getattr(event, "bytes", None)),
-        durable_at=_known(min, known.durable_at, *durable),
-        failed=known.failed or isinstance(event, CheckpointFailed),
+        durable_at=durable_at,
+        failed=durable_at is None and (known.failed or isinstance(event, CheckpointFailed)),
         saved=known.saved or is_save,
     )
 

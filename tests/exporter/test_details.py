@@ -99,6 +99,17 @@ def test_a_checkpoint_is_joined_from_its_reports():
     assert (log.count, log.blocking_s, log.durable_count, log.failed_count) == (1, 1.5, 1, 1)
 
 
+def test_a_checkpoint_that_one_rank_calls_durable_is_not_counted_as_failed():
+    """A rank that is ended while the others finish cannot know how it goes on; in whichever order they say it."""
+    reports = [
+        event(ev.CheckpointDurable, 3, step=10),
+        event(ev.CheckpointFailed, 4, step=10, rank=1, writer="x"),
+    ]
+    for told in (reports, reports[::-1]):
+        log = folded(*told).checkpoints
+        assert (log.durable_count, log.failed_count) == (1, 0)
+
+
 def test_many_checkpoints_are_counted_and_the_latest_kept():
     """Beyond the bound, counts and sums stay exact while only the latest are listed."""
     many = 3 * checkpoint_log.CHECKPOINTS_KEPT

@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 dist = pytest.importorskip("torch.distributed")
 handing_over = pytest.importorskip("ett_trainer_hooks.reference.handing_over")
 
+from ett_trainer_hooks.pipeline.checkpoint import asking  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy  # noqa: E402
 from ett_trainer_hooks.reference import criteo, model  # noqa: E402
@@ -84,13 +85,54 @@ def test_a_place_that_nobody_knows_is_told_before_anything_is_trained(bench, tmp
         ending_of(Settings(publish_to="nosuch://models"), bench().recorder, tmp_path)
 
 
-def test_a_trainer_whose_last_step_is_not_saved_fails_with_the_reason(bench, learner, tmp_path):
+@pytest.fixture
+def start(bench, learner, tmp_path):
+    """A start of a job of one step: trains what is left, and returns what is told."""
+
+    def run(**places):
+        where = {"checkpoint_dir": tmp_path / "checkpoints", "parts": "async_checkpoint", **places}
+        settings, told = Settings(**SMALL, **where, steps=1, batch_size=8), bench()
+        policy = CheckpointPolicy(told.recorder)
+        keeper = Beside(settings, told.recorder, policy)
+        loop = Loop(settings, told.recorder, learner, keeper, policy)
+        signal = criteo.planted_signal(settings.seed, settings.rows)
+        batch = model.as_batch(criteo.samples(signal, settings.seed, 0, 1, settings.batch_size))
+        done = keeper.find()
+        try:
+            loop.run([batch][done:], done, first_steps_done=lambda: None)
+        finally:
+            keeper.close()
+        return told
+
+    return run
+
+
+def test_a_trainer_whose_last_step_is_not_saved_fails_with_the_reason(start, tmp_path):
     (tmp_path / "checkpoints").write_text("in the way")
-    places = {"checkpoint_dir": tmp_path / "checkpoints", "parts": "async_checkpoint"}
-    settings, told = Settings(**SMALL, **places, steps=1, batch_size=8), bench()
-    policy = CheckpointPolicy(told.recorder)
-    loop = Loop(settings, told.recorder, learner, Beside(settings, told.recorder, policy), policy)
-    signal = criteo.planted_signal(settings.seed, settings.rows)
-    batch = model.as_batch(criteo.samples(signal, settings.seed, 0, 1, settings.batch_size))
     with pytest.raises(UnsavedError, match=r"the last step, 1, is not saved: .*NotADirectoryError"):
-        loop.run([batch], 0, first_steps_done=lambda: None)
+        start()
+
+
+def test_a_start_after_the_last_step_says_so_and_brings_it_where_it_was_to_be(
+    start, tmp_path, monkeypatch, capsys
+):
+    """It fails as long as that cannot be: the disk of the job may be gone tomorrow."""
+    monkeypatch.setattr(asking, "PAUSES_S", ())
+    way = tmp_path / "remote"
+    way.write_text("in the way")
+    said = "nothing is left to train: an earlier start has done 1 of 1 steps\n"
+    for printed in ("step 1 of 1: loss ", said):
+        with pytest.raises(UnsavedError, match="the last step, 1, is not saved: .*NotADirectoryError"):
+            start(checkpoint_remote=way.as_uri())
+        assert capsys.readouterr().out.startswith(printed)
+    way.unlink()
+    told = start(checkpoint_remote=way.as_uri())
+    assert [each.what for each in told.of("decision")] == [
+        "the checkpoint of step 1 is brought to the remote store",
+        "nothing is left to train",
+    ]
+    assert [each.step for each in told.of("checkpoint_durable")] == [1]
+    assert [*way.glob("step_1-*/manifest.json")]
+    told = start(checkpoint_remote=way.as_uri())
+    assert capsys.readouterr().out == 2 * said
+    assert told.of("checkpoint_durable") == told.of("checkpoint_failed") == []

@@ -76,6 +76,8 @@ class Loop:
 
     def _run(self, batches: Iterable[Any], done: int, first_steps_done: Callable[[], None]) -> None:
         told = False
+        if done >= self._settings.steps:
+            self._nothing_left(done)
         for step, loss in enumerate(self._losses(batches), start=done + 1):
             last = step == self._settings.steps
             if last or step % self._settings.agree_every == 0:
@@ -132,6 +134,12 @@ class Loop:
     def _say(self, step: int, loss: float) -> None:
         if dist.get_rank() == 0:
             print(f"step {step} of {self._settings.steps}: loss {loss:.4f}", flush=True)
+
+    def _nothing_left(self, done: int) -> None:
+        if dist.get_rank() == 0:
+            why = f"an earlier start has done {done} of {self._settings.steps} steps"
+            print(f"nothing is left to train: {why}", flush=True)
+            self._recorder.decision("nothing is left to train", why)
 
 
 def _progress(pipeline: ObservedPipeline, batches: Iterator[Any]) -> Any:  # noqa: ANN401 - of the model

@@ -241,6 +241,34 @@ def test_with_a_remote_store_durable_is_what_is_there_and_a_lost_disk_is_restore
     assert [manifest.step for manifest in remote.committed()] == [400, 300, 200]
 
 
+def test_what_an_earlier_attempt_could_not_bring_to_the_remote_store_is_brought_by_the_next(bench, tmp_path):
+    """Also where nothing is trained any more; once it is there, nobody speaks of it."""
+    way = tmp_path / "remote"
+    way.write_text("a file where the store should be")
+    remote = RemoteStore(way.as_uri(), pause=lambda _: None)
+    told = []
+
+    def attempt(step=None):
+        told.append(bench())
+        keeper = Checkpointer(CheckpointStore(tmp_path / "disk"), told[-1].recorder, remote=remote)
+        resumed = keeper.resume({"w": torch.zeros(3)})
+        if step is not None:
+            keeper.save(step, {"w": torch.ones(3)})
+        assert keeper.close()
+        return resumed, [each.step for each in told[-1].of("checkpoint_durable")], keeper.fault != ""
+
+    assert attempt(100) == (0, [], True)
+    assert attempt() == (100, [], True)
+    way.unlink()
+    assert attempt() == (100, [100], False)
+    [decision] = told[-1].of("decision")
+    assert decision.what == "the checkpoint of step 100 is brought to the remote store"
+    assert [each.step for each in remote.committed()] == [100]
+    assert attempt() == (100, [], False)
+    assert told[-1].of("decision") == []
+    assert [[each.step for each in each.of("checkpoint_failed")] for each in told] == [[100], [100], [], []]
+
+
 def test_what_a_checkpoint_does_not_hold_begins_anew(alone):
     keeper, told = alone
     keeper.save(100, {"w": torch.ones(3)})

@@ -10,6 +10,7 @@ from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
 from ett_trainer_hooks.pipeline.checkpoint.asking import PAUSES_S  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.permit import Permit  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.remote import (  # noqa: E402
     RemoteError,
     RemoteStore,
@@ -84,7 +85,7 @@ def save(store, step):
 
 def upload(remote, store, step):
     manifest = save(store, step)
-    remote.upload(store.path_of(step), manifest)
+    remote.upload(store.path_of(step), manifest, Permit())
     return manifest
 
 
@@ -202,10 +203,10 @@ def test_what_waits_is_overtaken_and_kept_on_the_disk_until_it_is_through(store,
     gate, begun = threading.Event(), threading.Event()
     whole = remote.upload
 
-    def slow(directory, manifest):
+    def slow(*order, maybe_there):
         begun.set()
         assert gate.wait(PATIENCE_S)
-        whole(directory, manifest)
+        whole(*order, maybe_there=maybe_there)
 
     remote.upload = slow
     uploads = Uploads(store, remote, told.append)
@@ -224,6 +225,30 @@ def test_what_waits_is_overtaken_and_kept_on_the_disk_until_it_is_through(store,
     ]
     assert [manifest.step for manifest in remote.committed()] == [300, 100]
     assert store.retire() == [100]
+
+
+def test_what_may_be_there_already_is_brought_only_where_it_is_not(remote, store):
+    """Nobody shall find half a checkpoint where there was a whole one."""
+    manifest, told = save(store, 100), []
+    uploads = Uploads(store, remote, told.append)
+    for _ in range(2):
+        uploads.offer(manifest, maybe_there=True)
+        assert uploads.wait(PATIENCE_S)
+        remote._at.put = None  # from now on
+    assert [each.error for each in told] == ["", ""]
+    assert remote.committed() == [manifest]
+
+
+def test_what_only_the_disk_has_is_known_and_so_is_what_the_remote_has_too(stuttering, store):
+    remote, errors, _ = stuttering
+    assert not newest_of_both(store.newest_intact(), store, remote).only_here
+    upload(remote, store, 100)
+    assert not newest_of_both(store.newest_intact(), store, remote).only_here
+    save(store, 200)
+    assert newest_of_both(store.newest_intact(), store, remote).only_here
+    upload(remote, store, 300)
+    errors += [PermissionError("403 Forbidden")]
+    assert newest_of_both(store.newest_intact(), store, remote).only_here  # as far as is known
 
 
 def test_an_upload_that_fails_is_told_and_the_next_one_tried(stuttering, store):
@@ -248,7 +273,7 @@ def test_the_remote_is_kept_tidy_and_where_that_fails_the_upload_stands(stutteri
         uploads.offer(save(store, step))
         assert uploads.wait(PATIENCE_S)
     assert [manifest.step for manifest in remote.committed()] == [200]
-    remote.upload = lambda *_: errors.append(PermissionError("403 Forbidden"))
+    remote.upload = lambda *_, **__: errors.append(PermissionError("403 Forbidden"))
     uploads.offer(save(store, 300))
     assert uploads.wait(PATIENCE_S)
     assert (told[-1].error, "403" in told[-1].untidy) == ("", True)

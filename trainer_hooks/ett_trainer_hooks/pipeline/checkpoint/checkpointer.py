@@ -207,8 +207,8 @@ class Checkpointer:
     def close(self, patience_s: float | None = None) -> bool:
         """As `wait_until_durable`, then end what was begun beside the training; nothing is saved after it.
 
-        What is not durable by then is told as failed, and the process may end: what was published before
-        is whole. Only the first call waits.
+        What is not durable by then is told as failed and will never be committed, and the process may end:
+        what was published before is whole. Only the first call waits.
         """
         if self._ended_well is None:
             limit_s = self._close_patience_s if patience_s is None else patience_s
@@ -260,7 +260,8 @@ class Checkpointer:
 
     def _writer(self, step: int, metrics: Mapping[str, float]) -> StoreWriter:
         write = write_files if self._scribe is None else self._scribe.write
-        return self._home.writer(step, metrics=metrics, threads=self._threads, write=write)
+        permit = self._fates.permit_to_commit
+        return self._home.writer(step, metrics=metrics, threads=self._threads, write=write, permit=permit)
 
     def _planner(self, state: dict[str, Any], own: Mapping[str, Resumable]) -> SavePlanner:
         """Of the live state, or of its copy; the other ranks hear of one that cannot be had."""

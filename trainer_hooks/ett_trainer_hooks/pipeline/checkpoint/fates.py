@@ -1,7 +1,8 @@
 """What becomes of saves, told to the recorder, and the tidying up that follows.
 
-A save is durable once it is committed, or, with a remote store, once it is there. One rank says so; that
-it failed is said by every rank that knows. Called on whichever thread knows.
+A save is durable once it is committed, or, with a remote store, once it is there. One rank, that which
+commits, says so; that it failed is said by every rank that knows. A save has one fate: what is given up is
+not committed any more. Called on whichever thread knows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Protocol
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, Manifest
+from ett_trainer_hooks.pipeline.checkpoint.permit import Permit
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
 from ett_trainer_hooks.pipeline.checkpoint.uploads import Upload, Uploads
@@ -70,15 +72,21 @@ class Fates:
         self._store = store
         self._leads = leads
         self._told = told
+        self._permit = Permit()
         self._uploads = None
         if isinstance(store, CheckpointStore) and remote and leads:
-            self._uploads = Uploads(store, remote, self._uploaded)
+            self._uploads = Uploads(store, remote, self._uploaded, self._permit)
         self._on_their_way: dict[str, tuple[SaveSpan, float]] = {}
         self._changes = threading.Lock()
         self._awaited: set[SaveSpan] = set()
         self._given_up = False
         self.fault = ""
         """Why the save told of last has failed, as far as this rank knows; empty where it has not."""
+
+    @property
+    def permit_to_commit(self) -> Permit | None:
+        """For commits to the store; None where only the remote one makes a save durable."""
+        return self._permit if self._uploads is None else None
 
     def began(self, span: SaveSpan) -> None:
         """A save goes on beside the training; should the process end now, it has failed."""
@@ -101,12 +109,24 @@ class Fates:
             self._tell_failed(span, why)
 
     def give_up(self, why: str) -> None:
-        """What is not durable yet is told as failed; nothing is told of what becomes of it later."""
+        """What is not durable yet never will be, and is told as failed; nothing is told of it later.
+
+        A rank that does not commit cannot know: it says that it waits no longer.
+        """
+        self._permit.revoke()
         with self._changes:
             left, self._awaited, self._given_up = self._awaited, set(), True
         self._recorder.last_words = None
         for span in sorted(left, key=lambda each: each.saved_step):
-            self._tell_failed(span, why)
+            if self._permit.has(span.saved_step):
+                self._tell_durable(span)
+            elif not self._leads:
+                self._recorder.decision(f"the save of step {span.saved_step} is waited for no longer", why)
+                self._tell_listener_of_failure(span)
+            elif self._permit.is_committing(span.saved_step):
+                self._tell_failed(span, f"{why}; it was just being committed, so the next start may find it")
+            else:
+                self._tell_failed(span, why)
 
     def found(self, found: Found) -> None:
         """What a start takes, and what it does not take, with the reason."""
@@ -118,6 +138,8 @@ class Fates:
             self._recorder.decision(
                 "the remote store is not asked for a newer checkpoint", f"{found.fault}; {taken}"
             )
+        if found.manifest is not None and found.only_here:
+            self._bring(found.manifest)
 
     def wait(self, patience_s: float | None) -> bool:
         """Until nothing is on its way to the remote store; False where that takes longer."""
@@ -132,11 +154,29 @@ class Fates:
         if span.mode == "async":
             self._recorder.save_ended(span)
         if manifest is not None and self._uploads is not None:
-            self._await(span)
-            self._on_their_way[manifest.commit] = (span, began_s)
-            self._uploads.offer(manifest)
+            self._upload(span, manifest, began_s)
         else:
             self._durable(span, began_s)
+
+    def _bring(self, manifest: Manifest) -> None:
+        """To the remote store, what an earlier attempt has committed and could not bring there."""
+        if self._uploads is None or manifest.commit in self._on_their_way:
+            return
+        span = SaveSpan(self._recorder, manifest.step, "async")
+        span.bytes = manifest.size
+        self._recorder.decision(
+            f"the checkpoint of step {manifest.step} is brought to the remote store",
+            "an earlier attempt has committed it, and it is not known to be there",
+        )
+        self._upload(span, manifest, time.monotonic(), maybe_there=True)
+
+    def _upload(
+        self, span: SaveSpan, manifest: Manifest, began_s: float, *, maybe_there: bool = False
+    ) -> None:
+        assert self._uploads is not None  # noqa: S101 - for the type checker
+        self._await(span)
+        self._on_their_way[manifest.commit] = (span, began_s)
+        self._uploads.offer(manifest, maybe_there=maybe_there)
 
     def _await(self, span: SaveSpan) -> None:
         with self._changes:
@@ -151,14 +191,18 @@ class Fates:
     def _tell_failed(self, span: SaveSpan, why: str) -> None:
         self.fault = why
         self._recorder.checkpoint_failed(span.saved_step, why, mode=span.mode)
+        self._tell_listener_of_failure(span)
+
+    def _tell_listener_of_failure(self, span: SaveSpan) -> None:
         if self._told is not None:
             self._told.failed(span.saved_step)
 
     def _durable(self, span: SaveSpan, began_s: float) -> None:
-        if not self._is_awaited(span):
-            return
+        if self._is_awaited(span):
+            self._tell_durable(span, time.monotonic() - began_s)
+
+    def _tell_durable(self, span: SaveSpan, duration_s: float | None = None) -> None:
         self.fault = ""
-        duration_s = time.monotonic() - began_s
         if self._leads:
             self._recorder.durable(span.saved_step, mode=span.mode, bytes=span.bytes, duration_s=duration_s)
         if self._told is not None:
@@ -180,8 +224,7 @@ class Fates:
             return
         why = "a later one was committed before its turn came"
         self._recorder.decision(f"the checkpoint of step {span.saved_step} is not uploaded", why)
-        if self._told is not None:
-            self._told.failed(span.saved_step)
+        self._tell_listener_of_failure(span)
 
     def _tidy_up(self, *, failed: bool) -> None:
         try:

@@ -22,6 +22,7 @@ import msgspec
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
 from ett_trainer_hooks.pipeline.checkpoint.asking import Asked, RemoteError
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, Manifest
+from ett_trainer_hooks.pipeline.checkpoint.permit import Permit
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
 from ett_trainer_hooks.pipeline.checkpoint.store import LATEST, CheckpointStore, Found, PassedOver
 
@@ -64,14 +65,22 @@ class RemoteStore:
         self._at = Asked(url, pause)
         self._fs, self._root, self._ask = self._at.files, self._at.root, self._at.ask
 
-    def upload(self, directory: Path, manifest: Manifest) -> None:
+    def upload(
+        self, directory: Path, manifest: Manifest, permit: Permit, *, maybe_there: bool = False
+    ) -> None:
         """Bring a committed checkpoint there; when this returns, it exists there whole.
 
+        With `maybe_there` one that is there already stays as it is.
+
         Raises:
-            RemoteError: it does not.
+            RemoteError: it does not exist.
+            GivenUpError: nor shall it, by the `permit`.
         """
+        if maybe_there and self._manifest(self._place(manifest)) == manifest:
+            return
         self.put(directory, name_of(manifest), manifest.files)
-        self.publish(manifest)
+        with permit.committing(manifest.step):
+            self.publish(manifest)
 
     def put(self, directory: Path, name: str, files: Mapping[str, FileMark]) -> None:
         """Bring files of a checkpoint of that name there, which does not exist yet.
@@ -189,6 +198,7 @@ def newest_of_both(found: Found, store: CheckpointStore, remote: RemoteStore) ->
     """The newest intact checkpoint of either; one that only the remote has is brought into the store.
 
     `found`: what the store has. A remote that cannot be asked is named in `fault`, and that is taken.
+    `only_here` where the remote is not known to have it.
 
     Raises:
         RemoteError: the remote cannot be asked, and the store has nothing.
@@ -198,7 +208,7 @@ def newest_of_both(found: Found, store: CheckpointStore, remote: RemoteStore) ->
     except RemoteError as error:
         if found.manifest is None:
             raise
-        return msgspec.structs.replace(found, fault=str(error))
+        return msgspec.structs.replace(found, fault=str(error), only_here=True)
     passed_over = list(found.passed_over)
     newest_here = 0 if found.manifest is None else found.manifest.sequence
     for manifest in (each for each in candidates if each.sequence > newest_here):
@@ -206,7 +216,8 @@ def newest_of_both(found: Found, store: CheckpointStore, remote: RemoteStore) ->
         if fault is None:
             return Found(manifest, store.path_of(manifest.step), tuple(passed_over))
         passed_over.append(fault)
-    return msgspec.structs.replace(found, passed_over=tuple(passed_over))
+    known_there = found.manifest is None or found.manifest.commit in {each.commit for each in candidates}
+    return msgspec.structs.replace(found, passed_over=tuple(passed_over), only_here=not known_there)
 
 
 def _fetch(store: CheckpointStore, remote: RemoteStore, manifest: Manifest) -> PassedOver | None:

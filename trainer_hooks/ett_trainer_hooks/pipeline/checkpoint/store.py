@@ -47,13 +47,15 @@ class PassedOver(msgspec.Struct, frozen=True):
 class Found(msgspec.Struct, frozen=True):
     """The newest intact checkpoint, None where there is none, and those that would have come before it.
 
-    `fault`: why a second place, where there is one, could not be asked.
+    `fault`: why a second place, where there is one, could not be asked; `only_here`: it has this one not,
+    as far as is known.
     """
 
     manifest: Manifest | None
     directory: Path | None
     passed_over: tuple[PassedOver, ...]
     fault: str = ""
+    only_here: bool = False
 
 
 class UnavailableError(OSError):

@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import NamedTuple
 
 import msgspec
 
 from ett_trainer_hooks.pipeline.checkpoint.manifest import Manifest
+from ett_trainer_hooks.pipeline.checkpoint.permit import GivenUpError, Permit
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 
@@ -31,6 +33,14 @@ class Upload(msgspec.Struct, frozen=True):
     untidy: str = ""
 
 
+class _Order(NamedTuple):
+    """A checkpoint that is to be uploaded, and what keeps it on the disk until then."""
+
+    manifest: Manifest
+    held: ExitStack
+    maybe_there: bool
+
+
 class Uploads:
     """Brings checkpoints of a store to a remote one.
 
@@ -38,22 +48,33 @@ class Uploads:
         store: where they are committed; one that is waiting or on its way is not retired there.
         remote: where they go.
         tell: called once for each that was offered, on whichever thread knows.
+        permit: whether one may still come to exist there.
     """
 
-    def __init__(self, store: CheckpointStore, remote: RemoteStore, tell: Callable[[Upload], None]) -> None:
+    def __init__(
+        self,
+        store: CheckpointStore,
+        remote: RemoteStore,
+        tell: Callable[[Upload], None],
+        permit: Permit | None = None,
+    ) -> None:
         self._store = store
+        self._permit = permit or Permit()
         self._remote = remote
         self._tell = tell
         self._changed = threading.Condition()
-        self._waiting: tuple[Manifest, ExitStack] | None = None
+        self._waiting: _Order | None = None
         self._idle = True
 
-    def offer(self, manifest: Manifest) -> None:
-        """Have a committed checkpoint uploaded; returns at once, unless no thread can be had."""
+    def offer(self, manifest: Manifest, *, maybe_there: bool = False) -> None:
+        """Have a committed checkpoint uploaded, also one that is `maybe_there` already.
+
+        Returns at once, unless no thread can be had.
+        """
         held = ExitStack()
         held.enter_context(self._store.hold(manifest))
         with self._changed:
-            overtaken, self._waiting = self._waiting, (manifest, held)
+            overtaken, self._waiting = self._waiting, _Order(manifest, held, maybe_there)
             begins, self._idle = self._idle, False
         if begins:
             uploading = threading.Thread(target=self._run, name="checkpoint uploads", daemon=True)
@@ -62,8 +83,8 @@ class Uploads:
             except RuntimeError:
                 uploading.run()
         if overtaken is not None:
-            overtaken[1].close()
-            self._tell(Upload(overtaken[0], 0.0, overtaken=True))
+            overtaken.held.close()
+            self._tell(Upload(overtaken.manifest, 0.0, overtaken=True))
 
     def wait(self, patience_s: float | None = None) -> bool:
         """Until nothing is on its way or waiting; False where that takes longer than `patience_s`."""
@@ -73,15 +94,14 @@ class Uploads:
     def _run(self) -> None:
         try:
             while (order := self._next()) is not None:
-                manifest, held = order
-                with held:
-                    upload = self._upload(manifest)
+                with order.held:
+                    upload = self._upload(order)
                 self._tell(upload)
         except BaseException:
             self._rest()  # whoever waits for this thread must not wait for ever
             raise
 
-    def _next(self) -> tuple[Manifest, ExitStack] | None:
+    def _next(self) -> _Order | None:
         with self._changed:
             order, self._waiting = self._waiting, None
             if order is None:
@@ -93,11 +113,13 @@ class Uploads:
             self._idle = True
             self._changed.notify_all()
 
-    def _upload(self, manifest: Manifest) -> Upload:
-        began_s = time.monotonic()
+    def _upload(self, order: _Order) -> Upload:
+        began_s, manifest = time.monotonic(), order.manifest
         try:
-            self._remote.upload(self._store.path_of(manifest.step), manifest)
-        except (RemoteError, OSError) as error:
+            self._remote.upload(
+                self._store.path_of(manifest.step), manifest, self._permit, maybe_there=order.maybe_there
+            )
+        except (RemoteError, OSError, GivenUpError) as error:
             return Upload(manifest, time.monotonic() - began_s, str(error))
         seconds = time.monotonic() - began_s
         try:

@@ -23,6 +23,7 @@ from torch.futures import Future
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
 from ett_trainer_hooks.pipeline.checkpoint.manifest import FileMark, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
+from ett_trainer_hooks.pipeline.checkpoint.permit import Permit
 
 METADATA = ".metadata"
 
@@ -101,7 +102,8 @@ class Target(Protocol):
 class StoreWriter(FileSystemWriter):  # type: ignore[misc] # torch is not seen by mypy
     """Writes one step into a store; one object a save, the same arguments on every rank.
 
-    `threads` write the files of a rank, of which there are as many; `write` does it, here or elsewhere.
+    `threads` write the files of a rank, of which there are as many; `write` does it, here or elsewhere;
+    `permit`: whether it may still be committed.
     """
 
     def __init__(
@@ -112,10 +114,12 @@ class StoreWriter(FileSystemWriter):  # type: ignore[misc] # torch is not seen b
         metrics: Mapping[str, float] | None = None,
         threads: int = 1,
         write: Write = write_files,
+        permit: Permit | None = None,
     ) -> None:
         super().__init__(store.root, thread_count=threads)
         self._store = store
         self._write = write
+        self._permit = permit or Permit()
         self._step = step
         self._metrics = dict(metrics or {})
         self._ranks = 1
@@ -152,7 +156,10 @@ class StoreWriter(FileSystemWriter):  # type: ignore[misc] # torch is not seen b
 
     def commit(self, files: Mapping[str, FileMark]) -> None:
         """Make the checkpoint exist, of these files."""
-        self._store.commit(self.path, self._step, world_size=self._ranks, metrics=self._metrics, files=files)
+        with self._permit.committing(self._step):
+            self._store.commit(
+                self.path, self._step, world_size=self._ranks, metrics=self._metrics, files=files
+            )
 
 
 class NodeWriter(StoreWriter):
