@@ -1,6 +1,7 @@
 """`ett train`: what its configuration says, and what is started with it."""
 
 import json
+import os
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from ett_cli.main import main
 from ett_cli.training.attempts import told_attempt
 from ett_cli.training.command import torchrun
 from ett_cli.training.config import TRAINER, Config, parts_in, read, written
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.checkpoint.sole_writer import claim
 from ett_trainer_hooks.pipeline.parts import PARTS
 from ett_trainer_hooks.reference.settings import Settings, parse, words_of
 
@@ -127,6 +130,17 @@ def test_what_no_command_line_can_say_is_refused(words, complaint, capsys):
 def test_what_the_launcher_refuses_is_told_under_the_name_of_the_command(monkeypatch, capsys):
     monkeypatch.setattr(train, "NEEDED", ())
     assert refused(capsys, "--drain", "nan") == "ett train: drain=nan is not 0 or more seconds\n"
+
+
+def test_beside_ranks_of_an_earlier_start_nothing_is_started(tmp_path, monkeypatch, capsys):
+    """As when their launcher was killed; it is told at once who they are."""
+    monkeypatch.setattr(train, "NEEDED", ())
+    monkeypatch.setattr(train, "run_under_observation", lambda *_, **__: pytest.fail("it was started"))
+    lease = claim(tmp_path / "j" / "checkpoints", Recorder.from_env({}))
+    assert main(["train", "--job-id", "j", "--run-dir", str(tmp_path)]) == 1
+    told = f"ett train: another start writes to {tmp_path}/j/checkpoints: process {os.getpid()} on "
+    assert capsys.readouterr().err.startswith(told)
+    lease.release()
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path, capsys):

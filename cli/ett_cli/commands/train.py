@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 Options go before the file, the file before the defaults; all parts are on unless told otherwise. A job
 that is started again under its --job-id goes on from its newest checkpoint. Exit status: that of torchrun,
-2 where a setting is wrong.
+1 where another start of it still writes checkpoints, 2 where a setting is wrong.
 """
 NEEDED = ("torch", "torchrec")
 
@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_cli.training.command import environment, torchrun
     from ett_cli.training.config import written
     from ett_trainer_hooks.identity import sanitised_job_id
+    from ett_trainer_hooks.pipeline.checkpoint.sole_writer import OccupiedError, writer_here
 
     occupy_standard_descriptors()
     environ = os.environ
@@ -86,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if missing := [name for name in NEEDED if not find_spec(name)]:
         return _complain(f"not installed here: {', '.join(missing)}", 1)
+    if (writer := writer_here(settings.saves_to)) is not None:
+        return _complain(str(OccupiedError(settings.saves_to, writer)), 1)
     command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
     journals = arguments.journal_dir or default_journal_dir(job_id, environ)
     attempt = told_attempt(sanitised_job_id(job_id), journals, environ)

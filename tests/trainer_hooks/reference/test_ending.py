@@ -1,12 +1,15 @@
 """The end of the reference trainer where something is wrong: what is trained is not lost for it."""
 
+import os
+
 import pytest
 
 torch = pytest.importorskip("torch")
 dist = pytest.importorskip("torch.distributed")
 handing_over = pytest.importorskip("ett_trainer_hooks.reference.handing_over")
 
-from ett_trainer_hooks.pipeline.checkpoint import asking  # noqa: E402
+from ett_trainer_hooks.pipeline import takes  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint import asking, sole_writer  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy  # noqa: E402
 from ett_trainer_hooks.reference import criteo, model  # noqa: E402
@@ -89,12 +92,12 @@ def test_a_place_that_nobody_knows_is_told_before_anything_is_trained(bench, tmp
 def start(bench, learner, tmp_path):
     """A start of a job of one step: trains what is left, and returns what is told."""
 
-    def run(**places):
+    def run(lease=None, **places):
         where = {"checkpoint_dir": tmp_path / "checkpoints", "parts": "async_checkpoint", **places}
         settings, told = Settings(**SMALL, **where, steps=1, batch_size=8), bench()
         policy = CheckpointPolicy(told.recorder)
         keeper = Beside(settings, told.recorder, policy)
-        loop = Loop(settings, told.recorder, learner, keeper, policy)
+        loop = Loop(settings, told.recorder, learner, keeper, policy, lease=lease)
         signal = criteo.planted_signal(settings.seed, settings.rows)
         batch = model.as_batch(criteo.samples(signal, settings.seed, 0, 1, settings.batch_size))
         done = keeper.find()
@@ -111,6 +114,16 @@ def test_a_trainer_whose_last_step_is_not_saved_fails_with_the_reason(start, tmp
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(UnsavedError, match=r"the last step, 1, is not saved: .*NotADirectoryError"):
         start()
+
+
+def test_a_trainer_that_another_start_has_taken_over_from_saves_nothing(start, bench, tmp_path):
+    lease = sole_writer.claim(tmp_path, bench().recorder)
+    os.utime(tmp_path / sole_writer.FOLDER / "take-1.json", takes.LET_GO)
+    after = sole_writer.claim(tmp_path, bench().recorder)
+    with pytest.raises(takes.LostError):
+        start(lease)
+    assert not (tmp_path / "checkpoints" / "committed").exists()
+    after.release()
 
 
 def test_a_start_after_the_last_step_says_so_and_brings_it_where_it_was_to_be(

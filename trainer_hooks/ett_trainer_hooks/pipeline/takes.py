@@ -1,6 +1,6 @@
-"""Who is publishing: a lease that its holder renews, that runs out once it is dead, and that nobody shares.
+"""Who is at work: a lease that its holder renews, that runs out once it is dead, and that nobody shares.
 
-    take-1.json   of the first publisher: who it is; renewed by touching it, of the year 1970 once it let go
+    take-1.json   of the first one: who it is; renewed by touching it, of the year 1970 once it let go
     take-2.json   of the next one, which found the first dead
 
 Exactly one process creates `take-N.json`, and only after it has seen that the holder of `take-(N-1)` is
@@ -38,7 +38,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who has taken it: the publisher's job, machine and process."""
+    """Who has taken it: its job, machine and process, and when (Unix seconds)."""
 
     job_id: str
     node: str
@@ -48,7 +48,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LostError(Exception):
-    """The lease has run out, and another publisher has taken over."""
+    """The lease has run out, and another process has taken over."""
 
 
 class Lease:
@@ -68,8 +68,8 @@ class Lease:
 
     @property
     def lost(self) -> bool:
-        """Another publisher has taken over."""
-        return (self._folder / f"take-{self.number + 1}.json").exists()
+        """Another process has taken over, or others by now."""
+        return (self._folder / f"take-{self.number + 1}.json").exists() or not self._path.exists()
 
     def check(self) -> None:
         """Go on only while nobody has taken over.
@@ -78,10 +78,10 @@ class Lease:
             LostError: somebody has.
         """
         if self.lost:
-            raise LostError(f"take {self.number} ran out, another publisher has taken over")
+            raise LostError(f"take {self.number} of {self._folder} ran out, another process has taken over")
 
     def release(self) -> None:
-        """Let another publisher have it at once."""
+        """Let another process have it at once."""
         self._over.set()
         self._renewing.join()
         if not self.lost:
@@ -135,12 +135,24 @@ def forget_deaths(folder: Path) -> None:
             os.utime(path, LET_GO)
 
 
+def forget_older(folder: Path, number: int) -> None:
+    """Take away what is older than the take before this one, at which somebody may still look."""
+    for path in folder.iterdir():
+        if (match := _NAME.fullmatch(path.name)) and int(match[1]) < number - 1:
+            path.unlink(missing_ok=True)
+
+
+def is_here(holder: Holder) -> bool:
+    """Whether the holder is, or was, a process of this machine."""
+    return holder.boot == _boot()
+
+
 def is_alive(folder: Path, number: int, holder: Holder) -> bool:
     """Whether the holder of a take may still be at work."""
     path = folder / f"take-{number}.json"
     if _now(folder) - path.stat().st_mtime > LEASE_S:
         return False
-    return holder.boot != _boot() or _is_locked(path)
+    return not is_here(holder) or _is_locked(path)
 
 
 def _lock(handle: int) -> None:

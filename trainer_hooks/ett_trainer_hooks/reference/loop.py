@@ -24,6 +24,7 @@ from ett_trainer_hooks.adapters.torchrec import ObservedPipeline
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.notice import GRACES_S, Notice
 from ett_trainer_hooks.pipeline.preemption import EXIT_STATUS, agree_to_leave
+from ett_trainer_hooks.pipeline.takes import Lease
 from ett_trainer_hooks.reference import model
 from ett_trainer_hooks.reference.ending import ending_of
 from ett_trainer_hooks.reference.keepers import Keeper
@@ -52,12 +53,15 @@ class Loop:
         learner: model.Learner,
         keeper: Keeper,
         policy: CheckpointPolicy,
+        *,
+        lease: Lease | None = None,
     ) -> None:
         self._settings = settings
         self._recorder = recorder
         self._learner = learner
         self._keeper = keeper
         self._policy = policy
+        self._lease = lease
         self._ending = ending_of(settings, recorder, keeper.root)
         self._inner: Any = None
         self._notice = Notice(dict.fromkeys(GRACES_S, settings.grace_s))
@@ -70,6 +74,7 @@ class Loop:
         Raises:
             SystemExit: the job was told to go, and leaves.
             UnsavedError: the save of the last step has failed.
+            LostError: another start has taken over meanwhile.
         """
         with self._notice if self._settings.uses("preemption") else nullcontext():
             self._run(batches, done, first_steps_done)
@@ -92,7 +97,7 @@ class Loop:
                 if last:
                     self._ending.before_anchor(step, self._learner, self._inner)
                 if agreed.due or last:
-                    self._keeper.save(step, self._learner)
+                    self._save(step)
         self._ending.after_anchor(over=self._keeper.close())
         if why := self._keeper.fault:
             raise UnsavedError(f"the last step, {self._settings.steps}, is not saved: {why}")
@@ -105,12 +110,17 @@ class Loop:
             return max(0.0, min(self._notice.left_s, leaving.values["left_s"]) - END_S)
 
         if leaving.way == SAVE:
-            self._keeper.save(step, self._learner, leave_in_s=left_s())
+            self._save(step, leave_in_s=left_s())
         self._keeper.close(0.0 if leaving.way == GO else left_s())
         with self._recorder.phase("shutdown"):
             dist.barrier()  # what was saved is durable before the first rank says that it leaves
         self._recorder.close("preempted", exit_code=EXIT_STATUS)
         raise SystemExit(EXIT_STATUS)
+
+    def _save(self, step: int, leave_in_s: float | None = None) -> None:
+        if self._lease is not None:
+            self._lease.check()
+        self._keeper.save(step, self._learner, leave_in_s=leave_in_s)
 
     def _losses(self, batches: Iterable[Any]) -> Iterator[torch.Tensor]:
         """Train on the batches, step by step."""

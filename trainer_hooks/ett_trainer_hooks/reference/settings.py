@@ -143,6 +143,12 @@ class Settings:
         if self.checkpoint_disk and self.publish_to:
             raise ValueError("checkpoint_disk: a model is published from checkpoints in one directory")
 
+    @property
+    def saves_to(self) -> Path:
+        """The directory that saves go to first, of the rank that leads."""
+        by_disk = self.checkpoint_disk and self.uses("async_checkpoint")
+        return Path(self.checkpoint_disk) if by_disk else self.checkpoint_dir
+
     def uses(self, part: str) -> bool:
         """Whether a part of the optimised pipeline is on; ValueError where it is none."""
         if part not in PARTS:

@@ -21,6 +21,7 @@ from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.collectives import CollectiveCount
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
+from ett_trainer_hooks.pipeline.takes import Lease
 from ett_trainer_hooks.reference import criteo, standing_by
 from ett_trainer_hooks.reference.compiled import BUNDLE, Compiled
 from ett_trainer_hooks.reference.saving import policy_of
@@ -44,7 +45,9 @@ def train(settings: Settings, recorder: Recorder, *, clock: Callable[[], float] 
             toolchain.distrust_processor()
         fast = begun.get("fast_batch")
         batches = fast.checked(begun["data"]) if fast else begun["data"]
-        loop = work.Loop(settings, recorder, begun["learner"], begun["checkpoints"], start.policy)
+        loop = work.Loop(
+            settings, recorder, begun["learner"], begun["checkpoints"], start.policy, lease=start.lease
+        )
         loop.run(batches, begun["position"], first_steps_done=first_steps_done)
         work.part()
         start.compiled.close()
@@ -70,6 +73,8 @@ class Start:
         in_memory = self._prepared is not None and self._prepared.is_compiled
         self.compiled = Compiled(settings, recorder, in_memory=in_memory)
         """What need not be compiled here."""
+        self.lease: Lease | None = None
+        """On the first rank, what keeps other starts from writing to the same checkpoints."""
 
     def stages(self) -> list[Stage]:
         """The stages in the order in which a plain trainer runs them."""
@@ -133,7 +138,8 @@ class Start:
 
     def checkpoints(self, _: Here, work: ModuleType, __: None) -> Any:  # noqa: ANN401
         """What saves the learner, and finds what was saved."""
-        return work.keeper(self._settings, self._recorder, self.policy, self._leaving)
+        self.lease = work.claim(self._settings, self._recorder)
+        return work.keeper(self._settings, self._recorder, self.policy, self.lease, self._leaving)
 
     def position(self, _: Here, keeper: Any) -> int:  # noqa: ANN401
         """Steps that the checkpoint to resume from holds; 0 without one."""

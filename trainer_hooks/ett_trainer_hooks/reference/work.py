@@ -14,10 +14,12 @@ import torch.distributed as dist
 from torchrec.distributed.types import ShardingPlan
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.checkpoint import sole_writer
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.plan_store import PlanStore, stored_plan
 from ett_trainer_hooks.pipeline.shard_metadata import local_metadata
+from ett_trainer_hooks.pipeline.takes import Lease
 from ett_trainer_hooks.reference import criteo, model
 from ett_trainer_hooks.reference.keepers import Keeper, Waiting
 from ett_trainer_hooks.reference.loop import Loop
@@ -27,6 +29,7 @@ from ett_trainer_hooks.reference.settings import Settings
 __all__ = [
     "Loop",
     "build",
+    "claim",
     "device",
     "fast_batch",
     "join_ranks",
@@ -71,14 +74,41 @@ def plan_again(dlrm: torch.nn.Module, on: torch.device, address: str, recorder: 
     return stored_plan(planner, dlrm, model.sharders(), store=PlanStore(address), recorder=recorder)
 
 
-def keeper(settings: Settings, recorder: Recorder, policy: CheckpointPolicy, leaving: ExitStack) -> Keeper:
-    """What saves the learner, until `leaving` closes."""
+def claim(settings: Settings, recorder: Recorder) -> Lease | None:
+    """Keep other starts from writing to the same checkpoints; the first rank does, where its disk takes it.
+
+    Raises:
+        OccupiedError: another one does already.
+    """
+    if dist.get_rank() != 0:
+        return None
+    try:
+        return sole_writer.claim(settings.saves_to, recorder)
+    except OSError as error:
+        what = "nothing keeps another start from writing to the same checkpoints"
+        recorder.decision(what, f"{type(error).__name__}: {error}")
+        return None
+
+
+def keeper(
+    settings: Settings,
+    recorder: Recorder,
+    policy: CheckpointPolicy,
+    lease: Lease | None,
+    leaving: ExitStack,
+) -> Keeper:
+    """What saves the learner, until `leaving` closes; then another start may have what is claimed."""
     made: Keeper = Waiting(settings, recorder, policy)
     if settings.uses("async_checkpoint"):
         from ett_trainer_hooks.reference.beside import Beside  # noqa: PLC0415 - needs an extra
 
         made = Beside(settings, recorder, policy)
-    leaving.callback(made.close)
+
+    def close() -> None:
+        if made.close() and lease is not None:  # a disk that hangs would hang here, too
+            lease.release()
+
+    leaving.callback(close)
     return made
 
 

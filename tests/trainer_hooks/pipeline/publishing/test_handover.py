@@ -168,7 +168,7 @@ def test_a_holder_that_stood_still_learns_that_it_has_lost(handover):
     stood_still = take(handover.folder, "me")
     age(handover.folder, 1, LONG_AGO_S)
     lease = take(handover.folder, "other")
-    with pytest.raises(LostError, match="another publisher has taken over"):
+    with pytest.raises(LostError, match="another process has taken over"):
         stood_still.check()
     stood_still.release()
     assert handover.state() == "taken"
