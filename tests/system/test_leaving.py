@@ -23,6 +23,25 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "
 TRAIN = ["--rdzv-endpoint", "127.0.0.1:0", "-m", "ett_trainer_hooks.reference", "--parts", "preemption"]
 TRAIN += ["--batch-size", "64", "--rows", "500", "--agree-every", "5", "--no-compile"]
 BESIDE = ["--parts", "preemption,async_checkpoint,no_wait_staging"]
+SILENT = """
+import os, pathlib, threading
+from fsspec.implementations.local import LocalFileSystem
+
+class Silent(LocalFileSystem):
+    protocol = "silent"
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(str(path).removeprefix("silent://"))
+
+    def put_file(self, *arguments, **more):
+        place = pathlib.Path(os.environ["SILENT_ONCE"])
+        if place.exists():
+            (place / "asked").touch()
+            threading.Event().wait()
+        super().put_file(*arguments, **more)
+"""
+"""A file system of fsspec that answers no upload any more once a directory is there."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +56,14 @@ def start(tmp_path):
     mine = {name: text for name, text in os.environ.items() if not name.startswith(("ETT_", "SLURM_"))}
     started = []
 
-    def run(steps, *more, restarts=0):
+    def run(steps, *more, restarts=0, torchrun=(), **environ):
         words = ["run", "--job-id", "job", "--journal-dir", str(tmp_path / "journal"), "--grace", "120", "--"]
-        words += [*TORCHRUN, "--max-restarts", str(restarts), *TRAIN, "--steps", str(steps), *more]
+        words += [*TORCHRUN, *torchrun, "--max-restarts", str(restarts)]
+        words += [*TRAIN, "--steps", str(steps), *more]
         words += ["--checkpoint-dir", str(tmp_path / "checkpoints")]
         job = subprocess.Popen(
             [ETT, *words],
-            env={**mine, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
+            env={**mine, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", **environ},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -80,6 +100,44 @@ def test_a_job_that_gets_sigterm_leaves_with_a_save_and_goes_on_from_there(start
     account = accounted(tmp_path)
     assert account["state"] == "succeeded"
     assert account["components"].get("unsaved_training", 0.0) < LONG_S
+
+
+def test_a_job_whose_store_hangs_leaves_in_its_grace_time_and_says_what_is_not_saved(start, tmp_path):
+    """Not after the ten minutes that it waits otherwise, nor by SIGKILL of torchrun or of the launcher."""
+    installed = tmp_path / "site"
+    (installed / "silent-1.dist-info").mkdir(parents=True)
+    (installed / "silent_files.py").write_text(SILENT)
+    (installed / "silent-1.dist-info" / "METADATA").write_text("Name: silent\nVersion: 1\n")
+    (installed / "silent-1.dist-info" / "entry_points.txt").write_text(
+        "[fsspec.specs]\nsilent = silent_files:Silent\n"
+    )
+    remote, silent = tmp_path / "remote", tmp_path / "from now on"
+    job = start(
+        1_000_000,
+        *BESIDE,
+        *("--checkpoint-remote", f"silent://{remote}", "--checkpoint-every-s", "0.1", "--grace-s", "8"),
+        torchrun=("--shutdown-timeout", "100"),
+        PYTHONPATH=os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")]),
+        SILENT_ONCE=str(silent),
+    )
+
+    def hangs(_line):
+        if any(remote.glob("*/manifest.json")):
+            silent.mkdir(exist_ok=True)
+        return (silent / "asked").exists()
+
+    when(job, hangs, signal.SIGTERM)
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 1, out[-3000:]
+    told = events(tmp_path)
+    ends = [(each["status"], each.get("exit_code")) for each in told if each["kind"] == "attempt_end"]
+    assert ends.count(("preempted", 143)) >= 2, ends
+    failed = [each for each in told if each["kind"] == "checkpoint_failed"]
+    assert {each["message"].partition(" after ")[0] for each in failed} == {"given up at the end: not durable"}
+    durable = {each["step"] for each in told if each["kind"] == "checkpoint_durable"}
+    assert durable.isdisjoint(each["step"] for each in failed)
+    assert durable >= {int(path.parent.name[5:].partition("-")[0]) for path in remote.glob("*/manifest.json")}
+    assert accounted(tmp_path)["last_durable_step"] == max(durable)
 
 
 def test_a_job_without_time_for_a_save_says_so_and_owns_up_to_its_loss(start, tmp_path):
@@ -133,7 +191,10 @@ def accounted(folder):
     return job
 
 
-def decisions(folder):
+def events(folder):
     lines = [line for path in (folder / "journal").glob("*.jsonl") for line in path.read_text().splitlines()]
-    events = map(json.loads, lines)
-    return [(event["what"], event["why"]) for event in events if event["kind"] == "decision"]
+    return list(map(json.loads, lines))
+
+
+def decisions(folder):
+    return [(event["what"], event["why"]) for event in events(folder) if event["kind"] == "decision"]
