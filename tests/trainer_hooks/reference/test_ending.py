@@ -12,6 +12,7 @@ from ett_trainer_hooks.pipeline import takes  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint import asking, sole_writer  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy  # noqa: E402
+from ett_trainer_hooks.pipeline.publishing.handover import Outcome  # noqa: E402
 from ett_trainer_hooks.reference import criteo, model  # noqa: E402
 from ett_trainer_hooks.reference.beside import Beside  # noqa: E402
 from ett_trainer_hooks.reference.ending import NoEnding, ending_of  # noqa: E402
@@ -81,6 +82,23 @@ def test_a_trainer_that_is_to_publish_and_cannot_fails_with_the_reason(bench, le
     settings = Settings(**SMALL, publish_to=str(tmp_path / "models"))
     with pytest.raises(handing_over.UnpublishedError, match="DamagedError: there is no checkpoint"):
         ended(settings, bench, learner, tmp_path)
+
+
+def test_a_start_that_trains_nothing_publishes_what_the_one_before_it_has_recorded(bench, learner, tmp_path):
+    settings = Settings(**SMALL, steps=40, publish_to=str(tmp_path / "models"))
+
+    def ends():
+        ending_of(settings, bench().recorder, tmp_path).after_anchor(over=True)
+
+    with pytest.raises(handing_over.UnpublishedError, match="not recorded by the start that trained it"):
+        ends()
+    told = {"job_id": "j", "publishable": "a:b", "settings": {}, "predictions": b""}
+    handover = handing_over.prepare(tmp_path, 40, **told)
+    with pytest.raises(handing_over.UnpublishedError, match="DamagedError: there is no checkpoint"):
+        ends()
+    handover.reopen()
+    handover.end(Outcome(state="done", by="j", at=1.0))
+    ends()
 
 
 def test_a_place_that_nobody_knows_is_told_before_anything_is_trained(bench, tmp_path):

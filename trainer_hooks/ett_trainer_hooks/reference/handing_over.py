@@ -16,7 +16,7 @@ from torchrec.distributed import TrainPipelineSparseDist
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.journal import NullJournal
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
-from ett_trainer_hooks.pipeline.publishing.handover import HandOver, prepare
+from ett_trainer_hooks.pipeline.publishing.handover import HandOver, find, prepare
 from ett_trainer_hooks.pipeline.publishing.places import place_at
 from ett_trainer_hooks.reference import publishing
 from ett_trainer_hooks.reference.model import Learner
@@ -45,11 +45,13 @@ class Publishing:
         self._checkpoints = checkpoints
         self._hands_over = settings.uses("standalone_publishing")
         self._handover: HandOver | None = None
+        self._trained = False
         if settings.publish_to:
             place_at(settings.publish_to).close()  # told now, not when all is trained
 
     def before_anchor(self, step: int, learner: Learner, pipeline: Any) -> None:  # noqa: ANN401 - of TorchRec
         """As `Ending`: records what the model predicts."""
+        self._trained = True
         with self._recorder.phase("publish"):
             if isinstance(pipeline, TrainPipelineSparseDist):
                 pipeline.detach()  # the model looks its tables up by itself again
@@ -111,10 +113,18 @@ class Publishing:
         """Publish here; of its phases nothing is told, as all of it is `publish` in this job."""
         from ett_trainer_hooks.pipeline.publishing import working  # noqa: PLC0415 - needs an extra
 
-        if self._handover is None:
-            raise UnpublishedError("what the model predicts could not be recorded")
+        handover = self._handover if self._trained else self._of_an_earlier_start()
+        if handover is None:
+            why = "could not be recorded" if self._trained else "was not recorded by the start that trained it"
+            raise UnpublishedError(f"the model is not published: what it predicts {why}")
         silent = Recorder(identity=self._recorder.identity, journal=NullJournal())
-        if working.run(self._handover, self._settings.publish_to, silent, form="plain"):
-            outcome = self._handover.outcome()
+        if working.run(handover, self._settings.publish_to, silent, form="plain"):
+            outcome = handover.outcome()
             reason = outcome.reason if outcome else "its place cannot be used now"
             raise UnpublishedError(f"the model is not published: {reason}")
+
+    def _of_an_earlier_start(self) -> HandOver | None:
+        """What the start that has trained the last step has left, where this one had nothing to train."""
+        of_step = [each for each in find(self._checkpoints) if each.step == self._settings.steps]
+        recorded = [(record.made_at, each) for each in of_step if (record := each.record())]
+        return max(recorded, key=lambda each: each[0])[1] if recorded else None
