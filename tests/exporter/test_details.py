@@ -100,7 +100,7 @@ def test_a_checkpoint_is_joined_from_its_reports():
 
 
 def test_a_checkpoint_that_one_rank_calls_durable_is_not_counted_as_failed():
-    """A rank that is ended while the others finish cannot know how it goes on; in whichever order they say it."""
+    """A rank that is ended while the others finish cannot know how it goes on, whichever they tell first."""
     reports = [
         event(ev.CheckpointDurable, 3, step=10),
         event(ev.CheckpointFailed, 4, step=10, rank=1, writer="x"),

@@ -133,7 +133,9 @@ def test_a_job_whose_store_hangs_leaves_in_its_grace_time_and_says_what_is_not_s
     ends = [(each["status"], each.get("exit_code")) for each in told if each["kind"] == "attempt_end"]
     assert ends.count(("preempted", 143)) >= 2, ends
     failed = [each for each in told if each["kind"] == "checkpoint_failed"]
-    assert {each["message"].partition(" after ")[0] for each in failed} == {"given up at the end: not durable"}
+    assert {each["message"].partition(" after ")[0] for each in failed} == {
+        "given up at the end: not durable"
+    }
     durable = {each["step"] for each in told if each["kind"] == "checkpoint_durable"}
     assert durable.isdisjoint(each["step"] for each in failed)
     assert durable >= {int(path.parent.name[5:].partition("-")[0]) for path in remote.glob("*/manifest.json")}

@@ -43,7 +43,16 @@ def environ():
 def test_a_model_is_trained_with_every_part_under_the_launcher(tmp_path, environ):
     """Its journal tells of what the parts did, and the checkpoint lies where the job's name says."""
     (tmp_path / "tiny.toml").write_text(TINY)
-    words = ["--config", "tiny.toml", "--job-id", "team/run", "--journal-dir", "journal", "--label", "team=ads"]
+    words = [
+        "--config",
+        "tiny.toml",
+        "--job-id",
+        "team/run",
+        "--journal-dir",
+        "journal",
+        "--label",
+        "team=ads",
+    ]
     done = subprocess.run(
         [ETT, "train", *words],
         cwd=tmp_path,

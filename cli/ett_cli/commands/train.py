@@ -69,7 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_cli.training.command import environment, torchrun
     from ett_cli.training.config import written
     from ett_trainer_hooks.identity import sanitised_job_id
-    from ett_trainer_hooks.pipeline.checkpoint.sole_writer import OccupiedError, writer_here
 
     occupy_standard_descriptors()
     environ = os.environ
@@ -85,10 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         print(written(config, job_id), end="")
         return 0
-    if missing := [name for name in NEEDED if not find_spec(name)]:
-        return _complain(f"not installed here: {', '.join(missing)}", 1)
-    if (writer := writer_here(settings.saves_to)) is not None:
-        return _complain(str(OccupiedError(settings.saves_to, writer)), 1)
+    if hindrance := _hindrance(settings):
+        return _complain(hindrance, 1)
     command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
     journals = arguments.journal_dir or default_journal_dir(job_id, environ)
     attempt = told_attempt(sanitised_job_id(job_id), journals, environ)
@@ -103,6 +100,17 @@ def run(arguments: argparse.Namespace) -> int:
     if status or not (settings.publish_to and settings.uses("standalone_publishing")):
         return status
     return _published(settings, arguments, journals)
+
+
+def _hindrance(settings: Settings) -> str:
+    """What keeps this start from training here, though its settings are right; empty where nothing does."""
+    from ett_trainer_hooks.pipeline.checkpoint.sole_writer import OccupiedError, writer_here
+
+    if missing := [name for name in NEEDED if not find_spec(name)]:
+        return f"not installed here: {', '.join(missing)}"
+    if (writer := writer_here(settings.saves_to)) is not None:
+        return str(OccupiedError(settings.saves_to, writer))
+    return ""
 
 
 def _published(settings: Settings, arguments: argparse.Namespace, journals: Path) -> int:

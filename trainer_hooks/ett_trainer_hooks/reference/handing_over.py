@@ -115,7 +115,7 @@ class Publishing:
 
         handover = self._handover if self._trained else self._of_an_earlier_start()
         if handover is None:
-            why = "could not be recorded" if self._trained else "was not recorded by the start that trained it"
+            why = "could not be recorded" if self._trained else "was not recorded by the start before"
             raise UnpublishedError(f"the model is not published: what it predicts {why}")
         silent = Recorder(identity=self._recorder.identity, journal=NullJournal())
         if working.run(handover, self._settings.publish_to, silent, form="plain"):

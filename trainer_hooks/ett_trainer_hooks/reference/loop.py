@@ -46,7 +46,7 @@ class Agreed(NamedTuple):
 class Loop:
     """The training loop: steps, now and then an agreement of the ranks, checkpoints."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a rank has made
         self,
         settings: Settings,
         recorder: Recorder,

@@ -16,7 +16,8 @@ CLAIMS = """
 import os, pathlib, sys
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.sole_writer import claim
-lease = claim(pathlib.Path(sys.argv[1]), Recorder.from_env({"ETT_JOB_ID": "dlrm", "ETT_JOURNAL_DIR": sys.argv[1]}))
+recorder = Recorder.from_env({"ETT_JOB_ID": "dlrm", "ETT_JOURNAL_DIR": sys.argv[1]})
+lease = claim(pathlib.Path(sys.argv[1]), recorder)
 print("claimed", flush=True)
 sys.stdin.read()
 """

@@ -13,10 +13,10 @@ import pytest
 
 pytest.importorskip("xxhash")
 
+from ett_trainer_hooks.pipeline import takes
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
-from ett_trainer_hooks.pipeline import takes
 from ett_trainer_hooks.pipeline.durable import created
 from ett_trainer_hooks.pipeline.publishing.handover import OPEN_FOR_S, Outcome, find, prepare
 from ett_trainer_hooks.pipeline.takes import Holder, Lease, LostError, take

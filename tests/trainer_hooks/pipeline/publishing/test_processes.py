@@ -81,7 +81,9 @@ def ended(child):
 def test_a_killed_publisher_is_followed_by_another_which_publishes(tmp_path, ett_publish, events_in):
     gate, models = tmp_path / "gate", tmp_path / "models"
     handover = toy_model.handed_over(tmp_path / "job", gate=str(gate))
-    child = ett_publish("--watch", tmp_path, "--to", models, "--every", "0.1", "--json", "--label", "team=ads")
+    child = ett_publish(
+        "--watch", tmp_path, "--to", models, "--every", "0.1", "--json", "--label", "team=ads"
+    )
     wait_until(Path(f"{gate}.reached").exists, child)
     assert ended(ett_publish(tmp_path / "job"))[:2] == (1, "step 40 of trainer: is being published\n")
     os.kill(takes.latest(handover.folder)[1].pid, signal.SIGKILL)

@@ -31,8 +31,8 @@ class OccupiedError(Exception):
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder.taken_at))
         super().__init__(
             f"another start writes to {directory}: process {holder.pid} on {holder.node}, of job "
-            f"{holder.job_id}, since {since}. End it and what has started it (pstree -sp {holder.pid}, there), "
-            "or wait until it ends; then start again"
+            f"{holder.job_id}, since {since}. End it and what has started it (pstree -sp {holder.pid}, "
+            "there), or wait until it ends; then start again"
         )
 
 

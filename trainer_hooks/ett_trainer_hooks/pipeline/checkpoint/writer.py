@@ -106,7 +106,7 @@ class StoreWriter(FileSystemWriter):  # type: ignore[misc] # torch is not seen b
     `permit`: whether it may still be committed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings
         self,
         store: Target,
         step: int,

@@ -26,11 +26,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from ett_trainer_hooks.pipeline import takes
 from ett_trainer_hooks.pipeline.bundle.files import write_whole
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, mark
-from ett_trainer_hooks.pipeline import takes
-from ett_trainer_hooks.pipeline.publishing.anchor import anchor_id
 from ett_trainer_hooks.pipeline.durable import MODE, created
+from ett_trainer_hooks.pipeline.publishing.anchor import anchor_id
 
 FOLDER = "publish"
 RECORD, PREDICTIONS, REQUEST, OUTCOME = "record.json", "predictions.pt", "request.json", "outcome.json"
@@ -46,7 +46,7 @@ T = TypeVar("T")
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What a trainer says of the model that it is about to save.
 
-    `publishable` is `module:name` of what builds it, called with `settings`; `labels` are those of the trainer.
+    `publishable` is `module:name` of what builds it, called with `settings`; `labels` are the trainer's.
     """
 
     step: int

@@ -28,8 +28,8 @@ from ett_trainer_hooks.pipeline.publishing.predictions import Bags, unpacked
 from ett_trainer_hooks.pipeline.publishing.publishable import Publishable, UnfitError, built
 from ett_trainer_hooks.pipeline.publishing.serving import LATEST, ServedModel
 from ett_trainer_hooks.pipeline.publishing.tables import write_tables
-from ett_trainer_hooks.pipeline.takes import Lease
 from ett_trainer_hooks.pipeline.publishing.weights import Weights
+from ett_trainer_hooks.pipeline.takes import Lease
 from ett_trainer_hooks.recording.versions import PACKAGES, installed_versions
 
 
