@@ -20,6 +20,8 @@ from ett_trainer_hooks.pipeline.checkpoint.resumable import Randomness, key_of, 
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 
 SMALL = 100_000
+PATIENCE_S = 600.0
+"""On a busy machine a process that writes needs long to begin."""
 
 
 class Position:
@@ -59,7 +61,7 @@ class Job:
         self.loader = Position()
         self.own = {"data": self.loader, "random": Randomness()}
         self.store = CheckpointStore(root / "store")
-        self.keeper = Checkpointer(self.store, recorder, mode=mode)
+        self.keeper = Checkpointer(self.store, recorder, mode=mode, patience_s=PATIENCE_S)
 
     def save(self, step, *, plainly=False, **more):
         """Save, and change everything at once; returns what a resumed run should find."""
