@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
-from ett_core.save_costs import Flight, SaveInterference, SaveKey, measured
+from ett_core.save_costs import Flight, SaveInterference, SaveKey, measured, slowed_s
 from ett_core.save_reports import Report, Reports
 from ett_core.shelf import Shelf
 
@@ -48,6 +48,7 @@ class AsyncSaves:
         "_forgotten",
         "_reports",
         "_settled",
+        "_settled_slowed_s",
         "_settled_through",
     )
 
@@ -61,6 +62,7 @@ class AsyncSaves:
         self._settled = Shelf(SaveInterference, archive=archive)
         self._settled_through: SaveKey = (-1, -1)
         """The last of the settled ones."""
+        self._settled_slowed_s: float | None = None
         self._forgotten = (-1, 0.0)
 
     def add(self, event: AsyncEvent) -> None:
@@ -77,6 +79,16 @@ class AsyncSaves:
         for attempt in {attempt for attempt, _ in self._begun}:
             found.update(self._measured(attempt))
         return [found[key] for key in sorted(found)[-SAVES_KEPT:]]
+
+    @property
+    def slowed_s(self) -> float | None:
+        """Seconds by which one save slows the steps beside it; None where nobody can tell.
+
+        Of the saves whose reports were let go of, so that to ask costs nothing; before there is one, of all.
+        """
+        if len(self._settled):
+            return self._settled_slowed_s
+        return slowed_s(self.saves) if self._ended else None
 
     def _settled_saves(self) -> dict[SaveKey, SaveInterference]:
         return {(save.attempt, save.step): save for save in self._settled.records()}
@@ -110,6 +122,7 @@ class AsyncSaves:
         """Hold these saves, in the order of their keys, as the settled ones."""
         self._settled.put(saves)
         self._settled_through = (saves[-1].attempt, saves[-1].step) if saves else (-1, -1)
+        self._settled_slowed_s = slowed_s(saves)
 
     def _is_settled(self, key: SaveKey) -> bool:
         return key <= self._settled_through and key in self._settled_saves()

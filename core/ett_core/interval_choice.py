@@ -211,7 +211,13 @@ def choose(measured: Measured | None, rate: Rate, bounds: Bounds, in_use_s: floa
     if measured is None or not measured.lost_s > 0:
         first_s = min(max(bounds.first_s, bounds.shortest_s), bounds.longest_s)
         return _choice(first_s, first_s, in_use_s, "no save has been measured yet", {})
-    costs = Costs(blocking_s=measured.lost_s, failures=rate.per_s, train_s=1.0, upload_s=measured.upload_s)
+    costs = Costs(
+        blocking_s=measured.blocking_s,
+        slowed_s=measured.slowed_s,
+        failures=rate.per_s,
+        train_s=1.0,
+        upload_s=measured.upload_s,
+    )
     optimum_s = optimal_interval_s(costs)
     assert optimum_s is not None  # noqa: S101 - a rate is above zero
     best_s, bound = _within(optimum_s, measured, bounds)

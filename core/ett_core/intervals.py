@@ -1,19 +1,20 @@
 """Checkpoint intervals: what saving costs, what not saving costs, and where the sum is least.
 
 Pure formulas, no state. A checkpoint every `interval_s` seconds blocks the trainer `blocking_s`
-each time, and every failure loses, on average, half an interval plus the upload that had not
-ended when it struck:
+each time and, where it goes on in the background, slows the steps beside it by `slowed_s`; together
+that is what a save costs. Every failure loses, on average, half an interval plus the upload that had
+not ended when it struck:
 
-    wasted(interval) = train / interval * blocking  +  failures * (interval / 2 + upload + recovery)
+    wasted(interval) = train / interval * cost  +  failures * (interval / 2 + upload + recovery)
 
 The sum is least where both interval-dependent terms are equal, at
-`sqrt(2 * blocking * train / failures)`. Upload and recovery do not move that point: a failure
+`sqrt(2 * cost * train / failures)`. Upload and recovery do not move that point: a failure
 pays for them whatever the interval is. Upload does bound the interval from below where only one
 save may be in flight.
 
 Source: J. W. Young, "A first order approximation to the optimum checkpoint interval" (1974);
 J. T. Daly, "A higher order estimate of the optimum checkpoint interval" (2006) for its limits (it
-holds while blocking is small beside the mean time between failures) and its refinement;
+holds while that cost is small beside the mean time between failures) and its refinement;
 A. Kokolis et al., "Revisiting Reliability in Large-Scale Machine Learning Research Clusters" (2024)
 for the expected share of effective training and failures by node and day.
 
@@ -29,7 +30,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ett_core.components import loop_seconds
+from ett_core.components import CHECKPOINT_BLOCKING, UNSAVED_TRAINING, loop_seconds
 
 DAY_S = 86_400.0
 CONFIDENCE = 0.9
@@ -39,12 +40,13 @@ CONFIDENCE = 0.9
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
     """What a job pays: seconds a save blocks, failures in `train_s` seconds, seconds of upload.
 
-    `train_s` are seconds in which its loop went on: see `ett_core.components.loop_seconds`.
+    `slowed_s`: seconds by which a save slows the steps beside it. `train_s` are seconds in which its loop
+    went on: see `ett_core.components.loop_seconds`.
     `recovery_s`: seconds from a failure back to the loop, where they are to be counted as well.
 
     Raises:
         ValueError: a figure is not finite, a duration is not above zero, or the number of
-            failures, the upload or the recovery is negative.
+            failures, the slowing, the upload or the recovery is negative. A save that slows need not block.
     """
 
     blocking_s: float
@@ -52,14 +54,22 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     train_s: float
     upload_s: float = 0.0
     recovery_s: float = 0.0
+    slowed_s: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse figures that have no meaning."""
-        _require_above_zero("blocking time", self.blocking_s)
+        _require_not_negative("slowing of steps", self.slowed_s)
+        check = _require_not_negative if self.slowed_s else _require_above_zero
+        check("blocking time", self.blocking_s)
         _require_above_zero("training time", self.train_s)
         _require_not_negative("number of failures", self.failures)
         _require_not_negative("upload time", self.upload_s)
         _require_not_negative("recovery time", self.recovery_s)
+
+    @property
+    def save_s(self) -> float:
+        """Seconds that one save costs."""
+        return self.blocking_s + self.slowed_s
 
     @property
     def mtbf_s(self) -> float | None:
@@ -76,11 +86,12 @@ class Waste(msgspec.Struct, frozen=True, kw_only=True):
     lost_s: float
     train_s: float
     recovery_s: float = 0.0
+    slowed_s: float = 0.0
 
     @property
     def total_s(self) -> float:
-        """Seconds blocked, trained in vain and spent in recovery, together."""
-        return self.blocking_s + self.lost_s + self.recovery_s
+        """Seconds blocked, slowed by, trained in vain and spent in recovery, together."""
+        return self.blocking_s + self.slowed_s + self.lost_s + self.recovery_s
 
     @property
     def percent(self) -> float:
@@ -88,8 +99,14 @@ class Waste(msgspec.Struct, frozen=True, kw_only=True):
         return 100.0 * self.total_s / self.train_s
 
 
-def costs_of_job(
-    components: Mapping[str, float], *, saves: int, blocking_s: float, failures: int, upload_s: float = 0.0
+def costs_of_job(  # noqa: PLR0913 - one figure each
+    components: Mapping[str, float],
+    *,
+    saves: int,
+    blocking_s: float,
+    failures: int,
+    upload_s: float = 0.0,
+    slowed_s: float | None = None,
 ) -> Costs | None:
     """What saves and failures of a job cost so far; None of one that never saved or never trained.
 
@@ -99,6 +116,8 @@ def costs_of_job(
         blocking_s: seconds that all of them together blocked the trainer.
         failures: attempts that failed in their loop (`JobAccount.loop_failures`).
         upload_s: from a save to its durability.
+        slowed_s: by how much one save slows the steps beside it; where None says that nobody knows, the
+            costs are those of blocking alone.
 
     A job that trained for an hour and is dead since yesterday is like one that is dead since a minute:
 
@@ -108,18 +127,37 @@ def costs_of_job(
     (3600.0, 134.2)
     """
     train_s = loop_seconds(components)
-    if not saves or not blocking_s > 0 or not train_s > 0:
+    slowed_s = slowed_s or 0.0
+    if not saves or not blocking_s + slowed_s > 0 or not train_s > 0:
         return None
-    return Costs(blocking_s=blocking_s / saves, failures=failures, train_s=train_s, upload_s=upload_s)
+    return Costs(
+        blocking_s=blocking_s / saves,
+        failures=failures,
+        train_s=train_s,
+        upload_s=upload_s,
+        slowed_s=slowed_s,
+    )
 
 
-def costs_from_mtbf(
+def measured_s(components: Mapping[str, float], costs: Costs, saves: int) -> float:
+    """What saves and failures of a job took so far: seconds blocked, slowed by, and trained in vain.
+
+    >>> measured_s({"checkpoint_blocking": 4.0, "unsaved_training": 9.0},
+    ...            Costs(blocking_s=2.0, slowed_s=0.5, failures=1, train_s=60.0), 2)
+    14.0
+    """
+    blocked_s, unsaved_s = components.get(CHECKPOINT_BLOCKING, 0.0), components.get(UNSAVED_TRAINING, 0.0)
+    return blocked_s + saves * costs.slowed_s + unsaved_s
+
+
+def costs_from_mtbf(  # noqa: PLR0913 - one figure each
     *,
     blocking_s: float,
     mtbf_s: float,
     train_s: float = DAY_S,
     upload_s: float = 0.0,
     recovery_s: float = 0.0,
+    slowed_s: float = 0.0,
 ) -> Costs:
     """The same costs, from the mean time between failures instead of their number.
 
@@ -133,6 +171,7 @@ def costs_from_mtbf(
         train_s=train_s,
         upload_s=upload_s,
         recovery_s=recovery_s,
+        slowed_s=slowed_s,
     )
 
 
@@ -144,6 +183,7 @@ def costs_from_nodes(  # noqa: PLR0913 - one figure each
     train_s: float = DAY_S,
     upload_s: float = 0.0,
     recovery_s: float = 0.0,
+    slowed_s: float = 0.0,
 ) -> Costs:
     """The same costs, from the number of nodes and the rate at which nodes fail.
 
@@ -158,7 +198,12 @@ def costs_from_nodes(  # noqa: PLR0913 - one figure each
     _require_above_zero("failures in 1,000 node-days", failures_in_1000_node_days)
     failures = nodes * failures_in_1000_node_days / 1000.0 * train_s / DAY_S
     return Costs(
-        blocking_s=blocking_s, failures=failures, train_s=train_s, upload_s=upload_s, recovery_s=recovery_s
+        blocking_s=blocking_s,
+        failures=failures,
+        train_s=train_s,
+        upload_s=upload_s,
+        recovery_s=recovery_s,
+        slowed_s=slowed_s,
     )
 
 
@@ -166,24 +211,24 @@ def optimal_interval_s(costs: Costs) -> float | None:
     """Seconds between saves that waste least; None where nothing fails, as no save then pays."""
     if costs.mtbf_s is None:
         return None
-    return math.sqrt(2.0 * costs.blocking_s * costs.mtbf_s)
+    return math.sqrt(2.0 * costs.save_s * costs.mtbf_s)
 
 
 def refined_interval_s(costs: Costs) -> float | None:
-    """Seconds of training between two saves (Daly 2006, equation 37); None where nothing fails.
+    """Seconds between two saves (Daly 2006, equation 37), slowed steps included; None where nothing fails.
 
     It counts failures that strike while a save blocks or while lost training is repeated, and is right
-    where blocking is not small; where saves block half the time between failures, it is that time.
+    where what a save costs is not small; where that is twice the time between failures, it is that time.
 
     >>> round(refined_interval_s(costs_from_mtbf(blocking_s=300, mtbf_s=DAY_S)) / 60, 1)
     116.7
     """
     if costs.mtbf_s is None:
         return None
-    share = costs.blocking_s / (2.0 * costs.mtbf_s)
+    share = costs.save_s / (2.0 * costs.mtbf_s)
     if share >= 1.0:
         return costs.mtbf_s
-    first_s = math.sqrt(2.0 * costs.blocking_s * costs.mtbf_s)
+    first_s = math.sqrt(2.0 * costs.save_s * costs.mtbf_s)
     return first_s * (1.0 + math.sqrt(share) / 3.0 + share / 9.0) - costs.blocking_s
 
 
@@ -206,7 +251,7 @@ def expected_ettr(costs: Costs, interval_s: float | None = None) -> float:
     _require_above_zero("interval", interval_s)
     lost_s = costs.recovery_s + costs.upload_s + interval_s / 2.0
     kept = 1.0 - lost_s / costs.mtbf_s if costs.mtbf_s is not None else 1.0
-    return max(kept, 0.0) / (1.0 + costs.blocking_s / interval_s)
+    return max(kept, 0.0) / (1.0 + costs.save_s / interval_s)
 
 
 def wasted(costs: Costs, interval_s: float | None = None) -> Waste:
@@ -227,6 +272,7 @@ def wasted(costs: Costs, interval_s: float | None = None) -> Waste:
         lost_s=costs.failures * (interval_s / 2.0 + costs.upload_s),
         train_s=costs.train_s,
         recovery_s=costs.failures * costs.recovery_s,
+        slowed_s=checkpoints * costs.slowed_s,
     )
 
 
@@ -275,8 +321,9 @@ def cautions(costs: Costs) -> list[str]:
     if optimum_s is None or mtbf_s is None:
         return ["Nothing fails, so no checkpoint pays for itself: there is no optimal interval."]
     found = []
-    if costs.blocking_s >= mtbf_s / 2.0:
-        found.append("Blocking is not small beside the time between failures: the formula does not hold.")
+    if costs.save_s >= mtbf_s / 2.0:
+        what = "What a save costs" if costs.slowed_s else "Blocking"
+        found.append(f"{what} is not small beside the time between failures: the formula does not hold.")
     if optimum_s > costs.train_s:
         found.append("The optimum is longer than the training time: not one checkpoint pays for itself.")
     if costs.upload_s > optimum_s:

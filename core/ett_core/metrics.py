@@ -73,6 +73,11 @@ FAMILIES: Mapping[str, Family] = {
     "ett_job_checkpoint_interval_seconds": _job(
         GAUGE, "Time between the latest checkpoints, and the one that would waste least.", "kind"
     ),
+    "ett_job_checkpoint_slowed_seconds": _job(
+        GAUGE,
+        "By how much one save in the background slows the steps beside it, median of the latest; "
+        "absent where nobody can tell.",
+    ),
     "ett_job_compile_cache_requests_total": _job(
         COUNTER, "Requests to a compile cache: hit, miss or bypass.", "cache", "result"
     ),

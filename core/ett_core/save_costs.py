@@ -131,6 +131,20 @@ def total(saves: Iterable[SaveInterference]) -> Interference:
     return Interference(len(saves), len(known), excess_s, excess_s / usual_s if usual_s else None, noise_s)
 
 
+def slowed_s(saves: Iterable[SaveInterference]) -> float | None:
+    """Seconds by which one save slows the steps beside it: the median of those with figures.
+
+    A step that stood still, for whatever reason, is no cost of saves. 0 where all of it may be chance;
+    None where none has figures.
+    """
+    known = [(save.excess_s, save.noise_s or 0.0) for save in saves if save.excess_s is not None]
+    if not known:
+        return None
+    usual_s = median(excess_s for excess_s, _ in known)
+    by_chance_s = median(noise_s for _, noise_s in known) * min(1.0, MEDIAN_ERROR / len(known) ** 0.5)
+    return usual_s if usual_s > by_chance_s else 0.0
+
+
 def _spans(flights: Sequence[Flight]) -> list[tuple[float, float]]:
     """When saves were in flight, for saves in the order of their beginnings."""
     following = [*(flight.begin for flight in flights), float("inf")][1:]

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from ett_core.components import CHECKPOINT_BLOCKING, UNSAVED_TRAINING
-from ett_core.intervals import Costs, costs_of_job, interval_range_s, optimal_interval_s, wasted
+from ett_core.intervals import (
+    Costs,
+    costs_of_job,
+    interval_range_s,
+    measured_s,
+    optimal_interval_s,
+    wasted,
+)
 from ett_exporter.lever_types import IntervalRow
 from ett_exporter.views import JobView
 
@@ -17,6 +24,7 @@ def costs_of(view: JobView) -> Costs | None:
         blocking_s=details.checkpoint_blocking_s,
         failures=view.account.loop_failures,
         upload_s=details.checkpoint_upload_s or 0.0,
+        slowed_s=details.checkpoint_slowed_s,
     )
 
 
@@ -29,7 +37,7 @@ def excess_accelerator_s(view: JobView, costs: Costs) -> float:
     """What saves and failures took more than they would at the best interval; 0 where none is known."""
     if not costs.failures:
         return 0.0
-    more_s = sum(_measured_s(view)) - wasted(costs).total_s
+    more_s = _measured_s(view, costs) - wasted(costs).total_s
     return max(more_s, 0.0) * view.accelerator_weight
 
 
@@ -38,8 +46,8 @@ def interval_row(view: JobView, costs: Costs) -> IntervalRow:
     account, details = view.account, view.details
     best_s = optimal_interval_s(costs)
     shortest_s, longest_s = interval_range_s(costs)
-    blocked_s, unsaved_s = _measured_s(view)
-    recovery_s = sum(s for name, s in account.components.items() if name.startswith("recover."))
+    components = account.components
+    recovery_s = sum(s for name, s in components.items() if name.startswith("recover."))
     return IntervalRow(
         job_id=account.job_id,
         job_name=view.label("job_name") or account.job_id,
@@ -55,20 +63,20 @@ def interval_row(view: JobView, costs: Costs) -> IntervalRow:
         loop_s=costs.train_s,
         interval_s=details.checkpoint_interval_s or costs.train_s / details.checkpoint_count,
         blocking_s=costs.blocking_s,
+        slowed_s=details.checkpoint_slowed_s,
         upload_s=details.checkpoint_upload_s,
-        blocked_s=blocked_s,
-        unsaved_s=unsaved_s,
+        blocked_s=components.get(CHECKPOINT_BLOCKING, 0.0),
+        unsaved_s=components.get(UNSAVED_TRAINING, 0.0),
         recovery_s=recovery_s,
         best_s=best_s,
         shortest_s=shortest_s,
         longest_s=longest_s,
-        wasted_percent=100 * (blocked_s + unsaved_s) / costs.train_s,
+        wasted_percent=100 * _measured_s(view, costs) / costs.train_s,
         best_percent=None if best_s is None else wasted(costs, best_s).percent,
         excess_accelerator_s=excess_accelerator_s(view, costs),
     )
 
 
-def _measured_s(view: JobView) -> tuple[float, float]:
-    """Seconds that saves blocked, and seconds of training that failures took."""
-    components = view.account.components
-    return components.get(CHECKPOINT_BLOCKING, 0.0), components.get(UNSAVED_TRAINING, 0.0)
+def _measured_s(view: JobView, costs: Costs) -> float:
+    """Seconds that saves blocked and slowed, and seconds of training that failures took."""
+    return measured_s(view.account.components, costs, view.details.checkpoint_count)

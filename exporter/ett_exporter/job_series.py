@@ -118,6 +118,7 @@ def _checkpoints(view: JobView) -> Samples:
         yield from _known("ett_job_checkpoint_bytes", durable.bytes)
     yield from _known("ett_job_checkpoint_interval_seconds", details.checkpoint_interval_s, "actual")
     yield from _known("ett_job_checkpoint_interval_seconds", best_interval_s(costs_of(view)), "optimal")
+    yield from _known("ett_job_checkpoint_slowed_seconds", details.checkpoint_slowed_s)
 
 
 def _compile(view: JobView) -> Samples:

@@ -74,7 +74,9 @@ def job_time_of(
         account,
         [diagnosis.failure_class for diagnosis in view.diagnoses],
         Window(view.windows[window], account.as_of - WINDOWS_S[window], weight),
-        saving_of(account, details.checkpoint_count, details.checkpoint_upload_s),
+        saving_of(
+            account, details.checkpoint_count, details.checkpoint_upload_s, details.checkpoint_slowed_s
+        ),
         warm_shares(account, family, levels),
     )
 

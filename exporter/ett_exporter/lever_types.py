@@ -71,13 +71,14 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     """How one job saves, and how it should.
 
     `interval_s`: median seconds between its latest saves (of its only save: `loop_s`);
-    `failures`: those that struck in its loop; `blocking_s`: of one save; `best_s` from both, null without
-    a failure;
+    `failures`: those that struck in its loop; `blocking_s`: of one save; `slowed_s`: by how much one in
+    the background slows the steps beside it (null: nobody can tell, and blocking alone counts); `best_s`
+    from these, null without a failure;
     `shortest_s` and `longest_s` hold the best with 90 % confidence (null: no longest).
     `blocked_s`, `unsaved_s`, `recovery_s`: what saves blocked, what failures took, and the way back, in
-    all. `loop_s`: seconds in which its loop went on, stalls aside. Of these `wasted_percent` is blocked and
-    unsaved as measured, `best_percent` what the best interval would waste by the model;
-    `excess_accelerator_s` the difference, times accelerators.
+    all. `loop_s`: seconds in which its loop went on, stalls aside. Of these `wasted_percent` is blocked,
+    slowed by all saves, and unsaved as measured, `best_percent` what the best interval would waste by the
+    model; `excess_accelerator_s` the difference, times accelerators.
     """
 
     job_id: str
@@ -94,6 +95,7 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     loop_s: float
     interval_s: float
     blocking_s: float
+    slowed_s: float | None
     upload_s: float | None
     blocked_s: float
     unsaved_s: float

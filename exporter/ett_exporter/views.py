@@ -60,6 +60,8 @@ class DetailsView(msgspec.Struct, frozen=True):
     """How long checkpoints blocked, of those of which nothing more is expected."""
     checkpoint_upload_s: float | None = None
     """Median time from a save to its durability, of the latest checkpoints."""
+    checkpoint_slowed_s: float | None = None
+    """By how much one save in the background slows the steps beside it; None where nobody can tell."""
     run_caches: Mapping[int, Mapping[str, CacheTotals]] = {}
     """Totals by cache of each of the latest attempts."""
 
@@ -180,6 +182,7 @@ def details_view(details: JobDetails, account: JobAccount | None = None) -> Deta
         checkpoint_interval_s=checkpoints.usual().interval_s,
         checkpoint_blocking=checkpoints.blocking(settled),
         checkpoint_upload_s=checkpoints.usual().upload_s,
+        checkpoint_slowed_s=details.async_saves.slowed_s,
         run_caches=processes.run_caches,
     )
 

@@ -65,6 +65,19 @@ def test_an_interval_in_use_is_compared_with_the_optimum(capsys):
     assert (current["wasted_s"], round(current["saving_s"], 1)) == (5940.0, 2971.5)
 
 
+def test_what_a_save_in_the_background_slows_is_part_of_its_cost(capsys):
+    words = "--blocking-s 5 --slowed-s 10 --failures 3 --train-s 86400"
+    _, out, _ = interval(capsys, words)
+    assert out.startswith("Save every 929.5 s.")
+    assert "  blocked by 93.0 saves: 464.8 s\n  slowed beside them: 929.5 s\n" in out
+    _, out, _ = interval(capsys, words + " --json")
+    answer = json.loads(out)
+    assert (answer["slowed_s"], round(answer["wasted_slowed_s"], 1)) == (10.0, 929.5)
+    assert answer["wasted_s"] == pytest.approx(
+        sum(answer[f"wasted_{n}_s"] for n in ("blocking", "slowed", "lost"))
+    )
+
+
 def test_without_failures_words_say_that_there_is_no_optimum(capsys):
     status, out, _ = interval(capsys, "--blocking-s 15 --failures 0 --train-s 86400")
     assert status == 0
@@ -88,6 +101,7 @@ def test_without_failures_words_say_that_there_is_no_optimum(capsys):
             "--blocking-s 1 --failures -3 --train-s 9",
             "number of failures must be a finite number, zero or more",
         ),
+        ("--blocking-s 1 --slowed-s -1 --mtbf-s 9", "slowing of steps must be a finite number, zero or more"),
         ("--blocking-s 1 --failures 3", "--failures needs --train-s"),
         ("--blocking-s 1 --mtbf-s 0", "mean time between failures must be a finite number above zero, not 0"),
         ("--blocking-s 1 --nodes 0", "number of nodes must be a finite number above zero, not 0"),

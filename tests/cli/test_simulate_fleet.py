@@ -219,6 +219,7 @@ def test_jobs_that_save_behind_their_trainers_back_tell_at_each_loop_how_often()
         loops = Counter((e.job_id, e.attempt) for e in told if isinstance(e, FirstBatch) and e.rank == 0)
         assert Counter((e.job_id, e.attempt) for e in decided) <= loops
         assert all(event.values["interval_s"] > event.values["blocking_s"] > 0 for event in decided)
+        assert all(0 < event.values["slowed_s"] < 0.06 * event.values["upload_s"] for event in decided)
 
 
 def test_memory_does_not_grow_with_the_length_of_a_job():

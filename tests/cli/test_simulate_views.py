@@ -65,7 +65,8 @@ def test_slow_ranks_are_named_with_their_cause():
 def test_the_cost_of_saves_in_flight_is_found():
     """Steps that take 6 % longer beside an asynchronous save are told as such."""
     saves, excess_s, within_s = 0, 0.0, 0.0
-    for _, events in jobs(replace(QUIET, stragglers=0.0)):
+    truth_s, each_s = 0.0, []
+    for truth, events in jobs(replace(QUIET, stragglers=0.0)):
         beside = AsyncSaves()
         for event in events:
             if isinstance(event, (Progress, Checkpoint, CheckpointDurable, CheckpointFailed)):
@@ -75,8 +76,14 @@ def test_the_cost_of_saves_in_flight_is_found():
             saves += found.known
             excess_s += found.excess_s
             within_s += found.excess_s / found.share
+        truth_s += truth.saves.slowed_s
+        if found.known > 9:
+            each_s.append((beside.slowed_s, truth.saves.slowed_s / found.saves))
     assert saves > 30
     assert excess_s / within_s == pytest.approx(QUIET.interference, abs=0.012)
+    assert excess_s == pytest.approx(truth_s, rel=0.1)
+    assert len(each_s) > 4
+    assert sum(found_s for found_s, _ in each_s) == pytest.approx(sum(s for _, s in each_s), rel=0.1)
 
 
 def evidence_by_attempt(events: list[AnyEvent]) -> dict[int, list[EvidenceLine]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ett_core import interference
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress, StepSeconds
 from ett_core.interference import AsyncSaves
-from ett_core.save_costs import NO_END, NO_STEPS, NO_USUAL, total
+from ett_core.save_costs import NO_END, NO_STEPS, NO_USUAL, SaveInterference, slowed_s, total
 
 T0 = 1_764_000_000.0
 
@@ -127,6 +127,55 @@ def test_the_sum_is_over_saves_with_figures():
     assert (sums.saves, sums.known) == (2, 1)
     assert sums.excess_s == pytest.approx(3.0)
     assert total([]).excess_s is None
+
+
+def of(*excesses_s, noise_s=0.5):
+    return [
+        SaveInterference(0, step, T0, T0 + 9.0, "durable", excess_s=excess_s, noise_s=noise_s)
+        for step, excess_s in enumerate(excesses_s)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("saves", "slows_s"),
+    [
+        (of(3.0), 3.0),
+        (of(3.0, 2.0, 4.0), 3.0),
+        (of(3.0, 2.0, 300.0), 3.0),  # a step that stood still is no cost of the save beside it
+        (of(0.4), 0.0),  # may be chance
+        (of(*[0.4] * 9), 0.4),  # nine times the same is none
+        (of(-0.4, -0.2, 0.1), 0.0),
+        ([], None),
+        ([SaveInterference(0, 1, T0, None, "unknown", unknown=NO_END)], None),
+    ],
+)
+def test_one_save_slows_by_what_the_middle_one_does(saves, slows_s):
+    assert slowed_s(saves) == slows_s
+
+
+def many_saves(count):
+    """Each beside ten steps of 0.8 s, with forty of half a second before it; told in order."""
+    at = 0.0
+    for step in range(count):
+        yield from (report(at + 5.0 * n, 0.5) for n in range(1, 5))
+        at += 20.0
+        yield from save(at, at + 8.0, step=step)
+        at += 8.0
+        yield report(at, 0.8)
+
+
+def test_what_a_save_slows_is_known_from_the_first_one_on_and_stays(monkeypatch):
+    """Also once the reports beside them are gone; a fold that was kept as a value says the same."""
+    monkeypatch.setattr(interference, "REPORTS_KEPT", 40)
+    fold = AsyncSaves()
+    known = set()
+    for each in many_saves(30):
+        fold.add(each)
+        known.add(None if fold.slowed_s is None else round(fold.slowed_s, 9))
+        assert AsyncSaves.of_state(fold.state()).slowed_s == fold.slowed_s
+    assert known == {None, 3.0}
+    assert fold.slowed_s == pytest.approx(3.0)
+    assert fold.state().settled
 
 
 def test_attempts_are_apart():

@@ -24,6 +24,7 @@ COSTS = st.builds(
     failures=st.floats(0.01, 1e3),
     train_s=st.floats(60, 1e8),
     upload_s=st.floats(0, 1e4),
+    slowed_s=st.floats(0, 1e4),
 )
 
 
@@ -59,9 +60,23 @@ def test_no_interval_wastes_less_than_the_optimum(costs, factor):
 @given(costs=COSTS)
 def test_at_the_optimum_saving_costs_what_losing_costs(costs):
     best = wasted(costs)
-    assert math.isclose(
-        best.blocking_s, best.lost_s - costs.failures * costs.upload_s, rel_tol=1e-6, abs_tol=1e-6
+    saving_s = best.blocking_s + best.slowed_s
+    assert math.isclose(saving_s, best.lost_s - costs.failures * costs.upload_s, rel_tol=1e-6, abs_tol=1e-6)
+
+
+def test_what_a_save_slows_costs_as_much_as_what_it_blocks():
+    """2 s of blocking and 6 s of slowing are 8 s, whichever they are; of 10 saves, 20 s and 60 s."""
+    costs, plain = (
+        Costs(blocking_s=blocking_s, slowed_s=slowed_s, failures=4, train_s=10_000)
+        for blocking_s, slowed_s in ((2, 6), (8, 0))
     )
+    assert optimal_interval_s(costs) == optimal_interval_s(plain) == 200
+    assert expected_ettr(costs, 1000) == expected_ettr(plain, 1000)
+    waste = wasted(costs, 1000)
+    assert (waste.blocking_s, waste.slowed_s, waste.lost_s, waste.total_s) == (20, 60, 2000, 2080)
+    between_s = refined_interval_s(costs) - refined_interval_s(plain)
+    assert between_s == pytest.approx(6)  # the steps that are slowed lie between two saves
+    assert optimal_interval_s(Costs(blocking_s=0, slowed_s=8, failures=4, train_s=10_000)) == 200
 
 
 def test_without_failures_no_interval_is_best_and_words_say_so():
@@ -77,7 +92,8 @@ def test_without_failures_no_interval_is_best_and_words_say_so():
 @pytest.mark.parametrize(
     ("costs", "words"),
     [
-        (Costs(blocking_s=400, failures=10, train_s=6000), "the formula does not hold"),
+        (Costs(blocking_s=400, failures=10, train_s=6000), "Blocking is not small beside the time"),
+        (Costs(blocking_s=1, slowed_s=399, failures=10, train_s=6000), "What a save costs is not small"),
         (Costs(blocking_s=10, failures=0.001, train_s=100), "not one checkpoint pays for itself"),
         (Costs(blocking_s=1, failures=10, train_s=10_000, upload_s=60), "no more often than uploads end"),
     ],
@@ -105,6 +121,8 @@ def test_failures_and_upload_may_be_zero_but_not_less(value):
         Costs(blocking_s=1, failures=value, train_s=10)
     with pytest.raises(ValueError, match="upload time must be a finite number, zero or more"):
         Costs(blocking_s=1, failures=1, train_s=10, upload_s=value)
+    with pytest.raises(ValueError, match="slowing of steps must be a finite number, zero or more"):
+        Costs(blocking_s=1, failures=1, train_s=10, slowed_s=value)
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
@@ -198,6 +216,10 @@ def test_the_time_of_a_job_is_that_of_its_loop():
     assert costs == Costs(blocking_s=10.0, failures=6, train_s=7200.0, upload_s=5.0)
     assert optimal_interval_s(costs) == pytest.approx(154.92, abs=0.01)
     assert costs == costs_of_job(lived, saves=6, blocking_s=60.0, failures=6, upload_s=5.0)
+    slow = costs_of_job(lived, saves=6, blocking_s=60.0, failures=6, upload_s=5.0, slowed_s=5.0)
+    assert optimal_interval_s(slow) == pytest.approx(
+        (2 * 15 * 1200) ** 0.5
+    )  # 10 s of blocking and 5 of slowing
 
 
 @pytest.mark.parametrize(

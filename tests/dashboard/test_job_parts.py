@@ -307,6 +307,9 @@ def test_the_interval_stands_beside_the_best_one_and_its_range():
     told = checkpoint_tiles(saving, interval)
     assert [value for _, value, _ in told] == ["10 m 0 s", "5 m 0 s", "12 s", "1 m 0 s", "1 m ago"]
     assert "between 3 m 20 s and any longer one" in told[1][2]
+    assert told[2][2].endswith("nobody can tell: blocking alone counts for the best interval.")
+    slow = checkpoint_tiles(saving, msgspec.structs.replace(interval, slowed_s=4.0))
+    assert slow[2][2].endswith("Steps beside one in the background take 4.0 s longer.")
     assert [value for _, value, _ in checkpoint_tiles(job(), None)] == ["n/a"] * 4 + ["never"]
     answer = Intervals(as_of=0.0, jobs=[interval], total=1)
     assert (answer.of("j"), answer.of("k")) == (interval, None)

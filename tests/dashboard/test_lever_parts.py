@@ -159,6 +159,16 @@ def test_the_curve_has_its_least_at_the_best_interval():
     assert lifted.used_percent > supposed.best.percent
 
 
+def test_the_curve_counts_what_saves_slow_the_steps_beside_them():
+    supposed = supposed_of(interval(blocking_s=20.0, slowed_s=30.0))
+    assert supposed.best.interval_s == pytest.approx((2 * 50.0 * 360_000.0 / 20) ** 0.5)
+    assert supposed.range_s == supposed_of(interval()).range_s
+    names = [trace["name"] for trace in interval_figures.wasted_time(supposed)["data"]]
+    assert names[:3] == ["lost in failures", "blocked by saves", "slowed by saves"]
+    assert "slowed beside them" in str(interval_figures.wasted_time(supposed))
+    assert "slowed" not in str(interval_figures.wasted_time(supposed_of(interval())))
+
+
 def test_a_job_without_failures_has_only_a_lower_limit():
     supposed = supposed_of(interval(failures=0, best_s=None, best_percent=None, longest_s=None))
     assert supposed.range_s[1] is None

@@ -121,14 +121,14 @@ def test_a_job_is_told_as_far_as_its_series_tell():
 def test_failures_before_the_loop_are_none_of_the_interval():
     """Of three failures one struck in the loop, by the best interval that the exporter tells; or none did."""
 
-    def row(*intervals: Sample) -> IntervalRow:
+    def row(*others: Sample) -> IntervalRow:
         saves = {"sum": 8.0, "count": 4}
         own = {"job_id": "j"}
         told_too = [
             sample(f"ett_job_checkpoint_blocking_seconds_{name}", value, **own)
             for name, value in saves.items()
         ]
-        figures = jobs.figures_of_jobs([*told("j"), *told_too, *intervals])["j"]
+        figures = jobs.figures_of_jobs([*told("j"), *told_too, *others])["j"]
         job = jobs.job("j", figures, as_of=1000.0)
         assert job.failures == 3
         return interval_row(job, figures)
@@ -136,7 +136,14 @@ def test_failures_before_the_loop_are_none_of_the_interval():
     best_s = (2 * 2.0 * 100.0 / 1) ** 0.5
     found = row(sample("ett_job_checkpoint_interval_seconds", best_s, job_id="j", kind="optimal"))
     assert (found.failures, found.best_s) == (1, pytest.approx(best_s))
-    assert (row().failures, row().best_s) == (0, None)
+    assert (row().failures, row().best_s, row().slowed_s) == (0, None, None)
+    slowing_s = (2 * 8.0 * 100.0 / 1) ** 0.5
+    slow = row(
+        sample("ett_job_checkpoint_slowed_seconds", 6.0, job_id="j"),
+        sample("ett_job_checkpoint_interval_seconds", slowing_s, job_id="j", kind="optimal"),
+    )
+    assert (slow.failures, slow.best_s, slow.slowed_s) == (1, pytest.approx(slowing_s), 6.0)
+    assert slow.wasted_percent == pytest.approx(found.wasted_percent + 100 * 4 * 6.0 / 100.0)
 
 
 def test_a_job_that_two_tell_of_is_told_by_one():

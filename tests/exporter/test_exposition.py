@@ -10,6 +10,7 @@ import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
+from slowing_saves import beside_steps
 
 from ett_core.events import AttemptStart, Cache, CheckpointDurable, Compile, Failure, FirstBatch
 from ett_core.failures.classes import CLASSES, NOT_A_FAILURE
@@ -85,10 +86,11 @@ def test_failures_in_a_row_are_counted_until_the_job_is_past_them(service, story
     assert rows(100, 3, then_saves=True) == {}
 
 
-def test_every_family_of_a_rich_job_is_exposed_under_its_own_name(opened, story):
+def test_every_family_of_a_rich_job_is_exposed_under_its_own_name(opened, story, blank_story):
     """The series exposed are exactly those of the table, in text and in OpenMetrics."""
     told, _ = failing(lambda name: story(name, begin=NOW - 900), 1)
-    for body in told.bodies().values():
+    slowed = beside_steps(blank_story("slowed", NOW - 900))
+    for body in (*told.bodies().values(), *slowed.bodies().values()):
         opened.ingest(body)
     expected = {series for name in FAMILIES for series in series_names(name)}
     for accept, parse in (("", parse_text), (OPENMETRICS, parse_openmetrics)):

@@ -6,6 +6,7 @@ import asyncio
 
 import httpx
 import pytest
+from slowing_saves import beside_steps
 
 from ett_core import events as ev
 from ett_exporter.api import make_app
@@ -166,6 +167,33 @@ def test_failures_before_the_loop_do_not_move_the_best_interval(service, blank_s
     assert intervals[0]["best_s"] == pytest.approx((2 * 101.0) ** 0.5)
     samples = [sample for view in opened.known_views(NOW) for sample in job_samples(view)]
     assert intervals[0]["best_s"] in {value for _, labels, value in samples if "optimal" in labels}
+
+
+def test_what_a_save_in_the_background_slows_is_part_of_what_it_costs(service, blank_story):
+    """A save blocks 1 s and slows ten steps by 3 s: together 4 s, in the answer, the series and what-if."""
+    opened = service(now=NOW)
+    for story in (
+        beside_steps(blank_story("beside/1", BEGIN)),
+        compiled(blank_story("waits/2", BEGIN), hits=0, compile_s=60.0),
+    ):
+        for body in story.bodies().values():
+            opened.ingest(body)
+    rows = {row["job_id"]: row for row in asked(opened, "/intervals")[0].json()["jobs"]}
+    row, waits = rows["beside/1"], rows["waits/2"]
+    assert (row["blocking_s"], row["slowed_s"]) == (1.0, pytest.approx(3.0))
+    assert row["best_s"] == pytest.approx((2 * 4.0 * row["loop_s"] / 1) ** 0.5)
+    assert row["wasted_percent"] == pytest.approx(100 * (2 * 4.0 + row["unsaved_s"]) / row["loop_s"])
+    assert waits["slowed_s"] is None
+    assert waits["best_s"] == pytest.approx((2 * 1.0 * waits["loop_s"] / 1) ** 0.5)
+    views = {view.account.job_id: job_samples(view) for view in opened.known_views(NOW)}
+    told = {name: dict(_by_labels(samples)) for name, samples in views.items()}
+    assert told["beside/1"]["ett_job_checkpoint_slowed_seconds", ()] == row["slowed_s"]
+    assert told["beside/1"]["ett_job_checkpoint_interval_seconds", ("optimal",)] == row["best_s"]
+    assert ("ett_job_checkpoint_slowed_seconds", ()) not in told["waits/2"]
+
+
+def _by_labels(samples):
+    return (((name, labels), value) for name, labels, value in samples)
 
 
 def test_what_if_begins_with_the_fleet_as_it_is(told):

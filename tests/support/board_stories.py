@@ -14,6 +14,8 @@ from typing import Any
 from ett_core import events as ev
 
 SLURM, KUBERNETES = "slurm-c1-4711", "k8s-train-dlrm"
+BESIDE = 34
+"""The minute of the job that trains in which a save is on its way: its step takes 57 s instead of 54."""
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4242, name=python, GPU has fallen off the bus."
 
 
@@ -47,9 +49,10 @@ class Story:
         self.tell(begin, ev.PhaseBegin, attempt, phase=name)
         self.tell(end, ev.PhaseEnd, attempt, phase=name)
 
-    def report(self, at: float, step: int, attempt: int = 0) -> None:
-        """One minute of training, 6 s of which waited for data: one step."""
-        seconds = ev.StepSeconds(count=1, sum=54.0, max=54.0)
+    def report(self, at: float, step: int, attempt: int = 0, wait_s: float = 6.0) -> None:
+        """One minute of training, some of which waited for data: one step."""
+        step_s = 60.0 - wait_s
+        seconds = ev.StepSeconds(count=1, sum=step_s, max=step_s)
         self.tell(
             at,
             ev.Progress,
@@ -57,7 +60,7 @@ class Story:
             step=step,
             steps=1,
             samples=600,
-            data_wait_s=6.0,
+            data_wait_s=wait_s,
             step_seconds=seconds,
         )
 
@@ -160,9 +163,9 @@ def running(now: float) -> Iterator[bytes]:
         job.start(0)
         job.tell(20, ev.FirstBatch, step=0)
     for minute in range(1, 50):
-        training.report(20 + 60 * minute, minute)
+        training.report(20 + 60 * minute, minute, wait_s=3.0 if minute == BESIDE else 6.0)
     training.save(2000, 1.0, 33)
-    training.tell(2010, ev.CheckpointDurable, step=33, bytes=100)
+    training.tell(2010, ev.CheckpointDurable, step=33, bytes=100, mode="async")
     for minute in range(1, 11):
         stalled.report(20 + 60 * minute, minute)
         lost.report(20 + 60 * minute, minute)

@@ -53,6 +53,7 @@ ABOUT_LIVE = (
     "failures / Failures of a class, times usual",
     "checkpoints / Hours at risk now",
     "checkpoints / Jobs that risk most",
+    "checkpoints / Slowing by a save in the background",
 )
 
 
@@ -276,6 +277,7 @@ CHECKPOINTS = {
     },
     **one("checkpoints / Interval over the best one", exactly(63 / BEST_INTERVAL_S), S),
     **both("checkpoints / Mean blocking of a job", exactly(3), ONE),
+    **one("checkpoints / Slowing by a save in the background", exactly(3), "job_id=live-training"),
     **both("checkpoints / Size of the latest durable checkpoint", exactly(5000), exactly(1000)),
     **by_ref(
         "checkpoints / Checkpoints of a job, and those that failed",

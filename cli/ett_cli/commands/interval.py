@@ -14,11 +14,18 @@ NODE_FAILURES = 6.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ett interval`."""
     parser.epilog = (
-        "The optimum is sqrt(2 * B * T / N) (Young 1974; Daly 2006): a save every I seconds costs B * T / I, "
-        "and N failures lose I / 2 each, plus what was still uploading."
+        "The optimum is sqrt(2 * (B + S) * T / N) (Young 1974; Daly 2006): a save every I seconds costs "
+        "(B + S) * T / I, and N failures lose I / 2 each, plus what was still uploading."
     )
     parser.add_argument(
         "--blocking-s", type=float, required=True, metavar="B", help="seconds one save blocks the trainer"
+    )
+    parser.add_argument(
+        "--slowed-s",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="seconds by which one save in the background slows the steps beside it (default 0)",
     )
     rate = parser.add_mutually_exclusive_group(required=True)
     rate.add_argument(
@@ -81,10 +88,12 @@ def _answer(arguments: argparse.Namespace) -> dict[str, Any]:
         "wasted_s": best.total_s,
         "wasted_percent": best.percent,
         "wasted_blocking_s": best.blocking_s,
+        "wasted_slowed_s": best.slowed_s,
         "wasted_lost_s": best.lost_s,
         "wasted_restart_s": best.recovery_s,
         "checkpoints": best.checkpoints,
         "blocking_s": costs.blocking_s,
+        "slowed_s": costs.slowed_s,
         "failures": costs.failures,
         "mtbf_s": costs.mtbf_s,
         "train_s": costs.train_s,
@@ -110,6 +119,7 @@ def _costs(arguments: argparse.Namespace) -> Any:  # noqa: ANN401 - the type is 
     train_s = DAY_S if arguments.train_s is None else arguments.train_s
     given = {
         "blocking_s": arguments.blocking_s,
+        "slowed_s": arguments.slowed_s,
         "train_s": train_s,
         "upload_s": arguments.upload_s,
         "recovery_s": arguments.restart_s,
@@ -133,11 +143,13 @@ def render(answer: dict[str, Any]) -> str:
 
 def _of_best(answer: dict[str, Any]) -> list[str]:
     share = f"{answer['wasted_s']:,.1f} s ({answer['wasted_percent']:.3f} %)"
+    slowed = [f"  slowed beside them: {answer['wasted_slowed_s']:,.1f} s"] if answer["slowed_s"] else []
     restarts = [f"  restarted after them: {answer['wasted_restart_s']:,.1f} s"] if answer["restart_s"] else []
     return [
         f"Save every {answer['optimal_interval_s']:,.1f} s.",
         f"That wastes {share} of {answer['train_s']:,.0f} s:",
         f"  blocked by {answer['checkpoints']:,.1f} saves: {answer['wasted_blocking_s']:,.1f} s",
+        *slowed,
         f"  lost in {_failures(answer['failures'])}: {answer['wasted_lost_s']:,.1f} s",
         *restarts,
         f"Refined (Daly): {answer['refined_interval_s']:,.1f} s of training between two saves.",

@@ -37,6 +37,8 @@ class Beat(NamedTuple):
     wait_ms: int
     stall_ms: int
     end_ms: int
+    slowed_s: float = 0.0
+    """Of the training, what an upload takes."""
 
 
 class Slow(NamedTuple):
@@ -92,7 +94,7 @@ class Loop:
         """The events of the loop, and how it ended."""
         scene, plan = self._scene, self._scene.plan
         if plan.asynchronous:
-            yield tell_interval(plan, self._leader, self._at_ms)
+            yield tell_interval(plan, scene.scenario.interference, self._leader, self._at_ms)
         yield from self._report(self._first_beat())
         while scene.step < self._target:
             beat = self._draw_beat()
@@ -117,21 +119,26 @@ class Loop:
         scene, plan, chance = self._scene, self._scene.plan, self._scene.chance
         to_save = plan.steps_a_save - scene.step % plan.steps_a_save
         steps = min(plan.steps_a_report, to_save, self._target - scene.step)
-        train_ms = max(1, int(steps * self._pace_ms() * (0.97 + 0.06 * chance.random())))
+        slower = self._slower()
+        train_ms = max(1, int(steps * self._pace_ms() * slower * (0.97 + 0.06 * chance.random())))
+        slowed_s = train_ms / 1000 * (1.0 - 1.0 / slower)
         wait_ms = int(train_ms * plan.wait_share * 2.0 * chance.random())
         stalls = steps > 1 and chance.random() < self._stalls
         stall_ms = chance.between_ms(90.0, 420.0) if stalls else 0
-        return Beat(steps, train_ms, wait_ms, stall_ms, self._at_ms + train_ms + wait_ms + stall_ms)
+        end_ms = self._at_ms + train_ms + wait_ms + stall_ms
+        return Beat(steps, train_ms, wait_ms, stall_ms, end_ms, slowed_s)
 
     def _pace_ms(self) -> float:
-        """A step of the job, which waits for its slow rank and gives way to an upload."""
-        scene = self._scene
-        pace_ms = float(scene.plan.step_ms)
+        """A step of the job, which waits for its slow rank."""
+        pace_ms = float(self._scene.plan.step_ms)
         if self._slow is not None and self._slow.lasts(self._at_ms):
             pace_ms *= self._slow.pace
-        if scene.uploaded_ms > self._at_ms:
-            pace_ms *= 1.0 + scene.scenario.interference
         return pace_ms
+
+    def _slower(self) -> float:
+        """How many times as long steps take that give way to an upload."""
+        scene = self._scene
+        return 1.0 + scene.scenario.interference * (scene.uploaded_ms > self._at_ms)
 
     def _report(self, beat: Beat) -> Telling:
         """The leader's report, with those of the others where they are due."""
@@ -162,6 +169,7 @@ class Loop:
             scene.ledger.loop()
         scene.ledger.report(leader.ns(end_ms), beat.wait_ms * MS, beat.stall_ms * MS, scene.step)
         scene.ledger.samples += samples
+        scene.ledger.saves.slowed_s += beat.slowed_s
         self._at_ms = end_ms
 
     def _report_followers(self, beat: Beat) -> Telling:

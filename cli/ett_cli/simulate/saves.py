@@ -33,11 +33,18 @@ def tell_phase(scene: Scene, leader: Voice, phase: str, at_ms: int, length_ms: i
     return end_ms
 
 
-def tell_interval(plan: Plan, leader: Voice, at_ms: int) -> Told:
+def tell_interval(plan: Plan, interference: float, leader: Voice, at_ms: int) -> Told:
     """What a job that saves behind its trainer's back decided on how often it does."""
     interval_s = plan.steps_a_save * plan.step_ms / 1000
-    figures = {"interval_s": interval_s, "blocking_s": plan.blocking_s, "upload_s": plan.upload_s}
-    why = f"a save blocks {plan.blocking_s:.3g} s and is durable after {plan.upload_s:.3g} s"
+    slowed_s = plan.upload_s * (1.0 - 1.0 / (1.0 + interference))
+    figures = {
+        "interval_s": interval_s,
+        "blocking_s": plan.blocking_s,
+        "slowed_s": slowed_s,
+        "upload_s": plan.upload_s,
+    }
+    slows = f", slows training by {slowed_s:.3g} s" if slowed_s else ""
+    why = f"a save blocks {plan.blocking_s:.3g} s{slows} and is durable after {plan.upload_s:.3g} s"
     what = f"a checkpoint every {interval_s:,.0f} s of training"
     return leader.say(Decision, at_ms, what=what, why=why, values=figures)
 

@@ -54,6 +54,8 @@ class SavesTruth(msgspec.Struct):
     durable: int = 0
     failed: int = 0
     blocking_s: float = 0.0
+    slowed_s: float = 0.0
+    """By how much reported steps took longer beside all of them together."""
 
 
 class JobTruth(msgspec.Struct, kw_only=True):

@@ -10,6 +10,9 @@ what they save together is not the sum of what each saves alone.
     caches          each start and recovery compiles and loads caches as long as warm runs of its family
     publishing      nobody waits for a model to be published
     intervals       each job saves at its best interval; what its failures take is replayed with those saves
+
+What saves in the background slow the steps beside them counts for the best interval; in the time it stays
+as it was, within training.
 """
 
 from __future__ import annotations
@@ -92,12 +95,16 @@ def meaning_of_lever(key: str) -> str:
 
 
 class Saving(msgspec.Struct, frozen=True, gc=False):
-    """How a job saved: saves of its whole life, seconds of blocking and of training in it, upload."""
+    """How a job saved: saves of its whole life, seconds of blocking and of training in it.
+
+    Of one save `upload_s` until it is durable, and `slowed_s` by which it slows the steps beside it.
+    """
 
     count: int
     blocking_s: float
     upload_s: float
     trained_s: float
+    slowed_s: float = 0.0
 
 
 class JobTime(msgspec.Struct, frozen=True, gc=False):
@@ -145,11 +152,14 @@ def job_time(
     return JobTime(found, classes, lost, saving, warm, window.weight)
 
 
-def saving_of(account: JobAccount, count: int, upload_s: float | None) -> Saving:
-    """How a job saved, from its account, its number of saves and its usual upload time."""
+def saving_of(
+    account: JobAccount, count: int, upload_s: float | None, slowed_s: float | None = None
+) -> Saving:
+    """How a job saved, from its account and its number of saves, and what one usually takes and slows."""
     amounts = account.components
     trained_s = amounts.get(TRAINING, 0.0) + amounts.get(UNSAVED_TRAINING, 0.0)
-    return Saving(count, amounts.get(CHECKPOINT_BLOCKING, 0.0), upload_s or 0.0, trained_s)
+    blocking_s = amounts.get(CHECKPOINT_BLOCKING, 0.0)
+    return Saving(count, blocking_s, upload_s or 0.0, trained_s, slowed_s or 0.0)
 
 
 def warm_levels(runs: Iterable[CacheRun], verdicts: Mapping[str, Verdict]) -> dict[str, float]:
@@ -259,7 +269,12 @@ def best_interval_s(saving: Saving, failures: int, fleet_between_s: float) -> fl
     if not saving.count or not saving.trained_s or not saving.blocking_s:
         return None
     each_s = saving.blocking_s / saving.count
-    costs = Costs(blocking_s=each_s, failures=failures + 1, train_s=saving.trained_s + fleet_between_s)
+    costs = Costs(
+        blocking_s=each_s,
+        slowed_s=saving.slowed_s,
+        failures=failures + 1,
+        train_s=saving.trained_s + fleet_between_s,
+    )
     best_s = optimal_interval_s(costs)
     return None if best_s is None else max(best_s, saving.upload_s, each_s)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from ett_core.intervals import (
     DAY_S,
@@ -35,6 +36,7 @@ class Supposed(msgspec.Struct, frozen=True, kw_only=True):
     recovery_s: float
     interval_s: float | None = None
     measured_percent: float | None = None
+    slowed_s: float = 0.0
     seen: tuple[int, float] | None = None
 
     @property
@@ -46,6 +48,7 @@ class Supposed(msgspec.Struct, frozen=True, kw_only=True):
             train_s=DAY_S,
             upload_s=self.upload_s,
             recovery_s=self.recovery_s,
+            slowed_s=self.slowed_s,
         )
 
     @property
@@ -67,8 +70,7 @@ class Supposed(msgspec.Struct, frozen=True, kw_only=True):
         if self.seen is None:
             return None
         failures, within_s = self.seen
-        seen = Costs(blocking_s=self.blocking_s, failures=failures, train_s=within_s)
-        return interval_range_s(seen)
+        return interval_range_s(replace(self.costs, failures=failures, train_s=within_s))
 
 
 def supposed_of(job: IntervalRow) -> Supposed:
@@ -81,6 +83,7 @@ def supposed_of(job: IntervalRow) -> Supposed:
         failures_a_day=failures * DAY_S / job.loop_s,
         blocking_s=job.blocking_s,
         upload_s=job.upload_s or 0.0,
+        slowed_s=job.slowed_s or 0.0,
         recovery_s=0.0,
         interval_s=job.interval_s,
         measured_percent=job.wasted_percent,

@@ -31,19 +31,27 @@ def fields(asked: Mapping[str, str]) -> list[Field[IntervalRow]]:
             hue=_hue,
         ),
         seconds("interval_s", "Interval", "Median time between its latest saves."),
-        seconds("best_s", "Best", "The interval that wastes least, from its own blocking and failures."),
+        seconds(
+            "best_s", "Best", "The interval that wastes least, from what its saves cost and its failures."
+        ),
         seconds("shortest_s", "at least", "With 90 % confidence the best interval is no shorter."),
         seconds("longest_s", "at most", "With 90 % confidence the best interval is no longer."),
         percentage(
             "wasted_percent",
             "Wasted",
-            "Of its time in the loop: what saves blocked and failures took, as measured.",
+            "Of its time in the loop: what saves blocked and slowed, and failures took, as measured.",
         ),
         percentage("best_percent", "At best", "The same at the best interval, by the model."),
         accelerator_seconds(
             "excess_accelerator_s", "Could save", "The difference over its life, in accelerator-hours."
         ),
         seconds("blocking_s", "Blocking", "Seconds that one save blocks the trainer."),
+        seconds(
+            "slowed_s",
+            "Slowing",
+            "By how much one save in the background slows the steps beside it, median of the latest; "
+            "where nobody can tell, the best interval knows of blocking alone.",
+        ),
         seconds("upload_s", "Upload", "From a save to its durability, median of the latest."),
         count("saves", "Saves", "Checkpoints saved so far."),
         count("failures", "Failures", "Attempts that failed in their loop; before it no save is at stake."),

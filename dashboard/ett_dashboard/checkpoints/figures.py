@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ett_core.components import EFFECTIVE, FAILURE, GROUP_COLOURS, IDLENESS
+from ett_core.components import EFFECTIVE, FAILURE, GROUP_COLOURS, IDLENESS, UNKNOWN
 from ett_core.intervals import Waste
 from ett_dashboard.checkpoints.curve import Supposed, points
 from ett_dashboard.figures import Figure
 from ett_dashboard.words import duration, percent
 
 BLOCKING, LOST, BEST = GROUP_COLOURS[IDLENESS], GROUP_COLOURS[FAILURE], GROUP_COLOURS[EFFECTIVE]
+SLOWED = GROUP_COLOURS[UNKNOWN]
 ROOM = 2.2
 """The curve is drawn up to so many times what the best interval, or the one in use, wastes."""
 TICKS_S = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400, 604_800, 2_592_000)
@@ -24,6 +25,7 @@ def wasted_time(supposed: Supposed) -> Figure:
     data = [
         _area(curve, "lost in failures", [100 * (w.lost_s + w.recovery_s) / w.train_s for w in curve], LOST),
         _area(curve, "blocked by saves", [100 * w.blocking_s / w.train_s for w in curve], BLOCKING),
+        *_slowed(curve),
         {
             "type": "scatter",
             "mode": "lines",
@@ -68,6 +70,12 @@ def wasted_time(supposed: Supposed) -> Figure:
         },
     }
     return {"data": data, "layout": layout}
+
+
+def _slowed(curve: Sequence[Waste]) -> Iterator[Figure]:
+    """What saves slow the steps beside them, where they do."""
+    if any(w.slowed_s for w in curve):
+        yield _area(curve, "slowed by saves", [100 * w.slowed_s / w.train_s for w in curve], SLOWED)
 
 
 def _area(curve: Sequence[Waste], name: str, values: Sequence[float], colour: str) -> Figure:
@@ -146,8 +154,9 @@ def _notes(supposed: Supposed) -> list[Figure]:
 
 
 def _hover(waste: Waste) -> str:
+    slowed = f"{duration(waste.slowed_s)} slowed beside them,<br>" if waste.slowed_s else ""
     return (
         f"<b>every {duration(waste.interval_s)}</b>: {percent(waste.percent)} wasted<br>in a day: "
-        f"{duration(waste.blocking_s)} blocked by {waste.checkpoints:,.0f} saves,<br>"
+        f"{duration(waste.blocking_s)} blocked by {waste.checkpoints:,.0f} saves,<br>{slowed}"
         f"{duration(waste.lost_s)} trained in vain, {duration(waste.recovery_s)} of recovery"
     )

@@ -10,6 +10,7 @@ import msgspec
 class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     """How one job saves, and how it should; `best_s` is null where nothing failed.
 
+    `slowed_s`: by how much one save in the background slows the steps beside it; null where nobody can tell.
     `loop_s`: seconds in which its loop went on, stalls aside; the shares are of these.
     """
 
@@ -27,6 +28,7 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     loop_s: float
     interval_s: float
     blocking_s: float
+    slowed_s: float | None = None
     upload_s: float | None = None
     blocked_s: float = 0.0
     unsaved_s: float = 0.0

@@ -47,7 +47,7 @@ def checkpoint_tiles(job: JobDetail, interval: IntervalRow | None) -> list[Tile]
         (
             "Blocks for",
             duration(interval.blocking_s if interval else None),
-            "Seconds that one save keeps the trainer from training.",
+            f"Seconds that one save keeps the trainer from training.{_slowing(interval)}",
         ),
         (
             "Uploads for",
@@ -63,4 +63,15 @@ def _best_meaning(interval: IntervalRow | None) -> str:
         return "The interval that wastes least; not known before a save and a failure."
     to = "any longer one" if interval.longest_s is None else duration(interval.longest_s)
     span = f"between {duration(interval.shortest_s)} and {to}"
-    return f"The interval that wastes least, by its own blocking and failures; 90 % sure: {span}."
+    return f"The interval that wastes least, by what its saves cost and its failures; 90 % sure: {span}."
+
+
+def _slowing(interval: IntervalRow | None) -> str:
+    """What one save in the background costs besides, as a sentence; empty of a job without any known."""
+    if interval is None:
+        return ""
+    if interval.slowed_s is None:
+        return (
+            " Whether it slows steps beside it nobody can tell: blocking alone counts for the best interval."
+        )
+    return f" Steps beside one in the background take {duration(interval.slowed_s)} longer."

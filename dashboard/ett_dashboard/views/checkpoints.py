@@ -27,6 +27,7 @@ LEAST_BLOCKING_S = 0.001
 MEANINGS = {
     "failures_a_day": "Failures in a day of training.",
     "blocking_s": "Seconds that one save keeps the trainer from training.",
+    "slowed_s": "Seconds by which one save in the background slows the steps beside it.",
     "upload_s": "Seconds from a save to its durability: until then a failure loses what lies before it, too.",
     "recovery_s": "Seconds from a failure back to the loop. It lifts the curve and leaves the best interval.",
 }
@@ -84,6 +85,7 @@ def _sliders(measured: Supposed, job_id: str) -> Supposed:
     names = {
         "failures_a_day": ("Failures a day", 0.1),
         "blocking_s": ("Blocking of a save, s", 0.1),
+        "slowed_s": ("Slowing by a save, s", 0.1),
         "upload_s": ("Upload of a save, s", 1.0),
         "recovery_s": ("Recovery of a failure, s", 30.0),
     }
@@ -96,6 +98,7 @@ def _sliders(measured: Supposed, job_id: str) -> Supposed:
     return Supposed(
         failures_a_day=chosen["failures_a_day"],
         blocking_s=max(chosen["blocking_s"], LEAST_BLOCKING_S),
+        slowed_s=chosen["slowed_s"],
         upload_s=chosen["upload_s"],
         recovery_s=chosen["recovery_s"],
         interval_s=measured.interval_s,

@@ -25,6 +25,7 @@ JOB_BLOCKING = (
     f"{grown_in_range(f'ett_job_checkpoint_blocking_seconds_sum{{{JOB}}}')}"
     f" / ({grown_in_range(f'ett_job_checkpoint_blocking_seconds_count{{{JOB}}}')} > 0)"
 )
+SLOWED = latest(f"ett_job_checkpoint_slowed_seconds{{{JOB}}}")
 JOB_COUNT = grown_in_range(f"ett_job_checkpoint_blocking_seconds_count{{{JOB}}}")
 JOB_FAILED = grown_in_range(f"ett_job_checkpoint_failures_total{{{JOB}}}")
 INTERVAL = f"ett_job_checkpoint_interval_seconds{{{JOB}}}"

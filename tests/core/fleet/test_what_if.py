@@ -40,7 +40,8 @@ class Told:
             job.account, job.rows.runs, job.details.processes.run_caches, job.details.starts.labels
         )
         log = job.details.checkpoints
-        self.saving = saving_of(job.account, log.count, log.usual().upload_s)
+        slowed_s = job.details.async_saves.slowed_s
+        self.saving = saving_of(job.account, log.count, log.usual().upload_s, slowed_s)
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +171,11 @@ def test_a_job_that_never_saved_or_a_fleet_that_never_failed_keeps_its_intervals
     saving = told[0].saving
     assert best_interval_s(saving, 1, 1e5) > 0
     assert best_interval_s(type(saving)(0, 0.0, 0.0, 1e5), 1, 1e5) is None
+    each_s = saving.blocking_s / saving.count
+    slowed = replace(saving, slowed_s=3 * each_s)
+    assert best_interval_s(slowed, 1, 1e5) == pytest.approx(
+        2 * best_interval_s(replace(saving, slowed_s=0.0), 1, 1e5)
+    )
     fleet = FleetTime(times(told))
     nothing = Levers(frozenset(fleet.classes), frozenset(["intervals"]))
     assert fleet.with_levers(nothing) == fleet.with_levers(Levers(frozenset(fleet.classes)))
