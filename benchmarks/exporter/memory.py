@@ -25,7 +25,7 @@ from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 from ett_core import events as ev
-from ett_core.accounting.job import DEFAULTS
+from ett_core.accounting.job_lanes import DEFAULTS
 from ett_core.events import AnyEvent
 from ett_exporter.archive import FileArchive
 from ett_exporter.live import LiveJob
@@ -146,7 +146,8 @@ def parts_of(job: LiveJob) -> dict[str, int]:
     found = {
         f"{name}.{part}": size_of(getattr(state, part), without=(folds._archive, DEFAULTS))  # noqa: SLF001
         for name, state in (("fold", folds.fold), ("details", folds.details))
-        for part in type(state).__slots__
+        for kind in type(state).__mro__
+        for part in getattr(kind, "__slots__", ())
     }
     found["view"] = size_of(job.known_view)
     return {name: size for name, size in sorted(found.items(), key=lambda item: -item[1]) if size > 500}

@@ -15,7 +15,7 @@ from pathlib import Path
 import ett_core
 from ett_core import details as job_details
 from ett_core.accounting import JobFold, snapshot
-from ett_core.accounting.job import History
+from ett_core.accounting.job_lanes import History
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.details import JobDetails
 
