@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import signal
 import threading
 from contextlib import nullcontext
 from itertools import islice
@@ -413,6 +415,31 @@ def test_a_phase_told_afterwards_takes_nothing_from_a_step(bench, hands):
     assert progress[1].time < begin.time < end.time < progress[2].time
 
 
+def test_a_time_limit_that_strikes_as_a_phase_begins_leaves_later_steps_whole(bench, hands, monkeypatch):
+    """It reaches the program, and what phases take from steps from then on is as ever."""
+    b = bench(report_every_s=1000.0)
+
+    def strike(_number, _frame):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR1, strike)
+    try:
+        with monkeypatch.context() as striking:
+            striking.setattr(b.journal, "flush", lambda _timeout_s: signal.raise_signal(signal.SIGUSR1))
+            with pytest.raises(TimeoutError):
+                b.recorder.phase("evaluation").__enter__()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    b.recorder.first_batch()
+    b.recorder.step_done()
+    with b.recorder.phase("evaluation"):
+        hands.move(30.0)
+    hands.move(2.0)
+    b.recorder.step_done()
+    b.recorder.flush()
+    assert b.of("progress")[-1].step_seconds == lasting(2.0)
+
+
 def test_the_end_is_told_once(bench):
     """Only the first status counts."""
     b = bench()
@@ -506,6 +533,73 @@ def test_a_wrong_interval_is_refused_at_construction():
     """The message names the setting."""
     with pytest.raises(ValueError, match="report_every_s"):
         Recorder(identity=Identity(job_id="j", writer="w"), journal=NullJournal(), report_every_s=0.0)
+
+
+class Scalar:
+    """An array of one element, as numpy and torch have them."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def item(self):
+        return self._value
+
+    def __int__(self):
+        return int(self._value)
+
+    def __eq__(self, other):
+        return self._value == other
+
+    __hash__ = None
+
+
+class Measured(float):
+    """A number of a type of its own, as those of numpy are."""
+
+
+def test_steps_and_amounts_may_be_arrays_of_one_element(bench, hands):
+    """A save, a load and what they cost are told whatever type a trainer counts with."""
+    b = bench()
+    with b.recorder.phase("checkpoint_load", step=Scalar(0)) as load:
+        load.resumed_step = Scalar(40)
+    with b.recorder.checkpoint(Scalar(41)) as save:
+        hands.move(2.0)
+        save.staging_s, save.bytes = Measured(0.5), Scalar(7)
+    b.recorder.durable(Scalar(41), duration_s=Measured(1.5))
+    b.recorder.counters({"loss": Scalar(0.25), "norm": Measured(2.0)})
+    assert [(e.kind, e.phase, e.step) for e in b.written()[:4]] == [
+        ("phase_begin", "checkpoint_load", 0),
+        ("phase_end", "checkpoint_load", 0),
+        ("phase_begin", "checkpoint", 41),
+        ("phase_end", "checkpoint", 41),
+    ]
+    assert b.of("phase_end")[0].resumed_step == 40
+    (saved,), (durable,), (counted,) = (b.of(k) for k in ("checkpoint", "checkpoint_durable", "counters"))
+    assert (saved.step, saved.blocking_s, saved.staging_s, saved.bytes) == (41, 2.0, 0.5, 7)
+    assert (durable.step, durable.duration_s) == (41, 1.5)
+    assert counted.values == {"loss": 0.25, "norm": 2.0}
+    assert (b.warnings, b.journal.dropped) == ([], 0)
+
+
+def test_a_number_that_is_none_costs_only_itself(bench):
+    """Of what is counted or decided, the other values are told."""
+    b = bench()
+    b.recorder.counters({"loss": math.nan, "lr": 0.5})
+    b.recorder.decision("interval", values={"saves": -math.inf, "steps": 40})
+    assert b.of("counters")[0].values == {"lr": 0.5}
+    assert b.of("decision")[0].values == {"steps": 40.0}
+    assert b.warnings == []
+
+
+def test_an_endless_name_is_cut_and_its_phase_not_lost(bench, hands):
+    """Beginning and end keep the same name, so that the phase has its time."""
+    b = bench()
+    with b.recorder.phase("save /scratch/" + "x" * 1_000_000, track="io" * 1000):
+        hands.move(1.0)
+    (begin,), (end,) = b.of("phase_begin"), b.of("phase_end")
+    assert (begin.phase, begin.track) == (end.phase, end.track)
+    assert begin.phase.startswith("save /scratch/x")
+    assert (len(begin.phase), len(begin.track), b.warnings) == (256, 256, [])
 
 
 def test_a_very_long_message_is_cut_and_not_lost(bench):

@@ -27,6 +27,7 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal.parts import WEIGHTY, PartFiles, Sizes
+from ett_trainer_hooks.journal.sayable import plain_value, sayable
 from ett_trainer_hooks.journal.syncing import Syncer
 
 BATCH_LINES = 1000
@@ -216,9 +217,10 @@ class Journal:
     def _encoded(self, record: _Record) -> bytes:
         try:
             line = encode(self._event(record))
-        except UnicodeEncodeError:
+            decode(line)
+        except (TypeError, ValueError):
             line = encode(self._event(_sayable(record)))
-        decode(line)
+            decode(line)
         return line + b"\n"
 
     def _event(self, record: _Record) -> Event:
@@ -293,19 +295,9 @@ class NullJournal:
 
 
 def _sayable(record: _Record) -> _Record:
-    """The record with every text as UTF-8 can hold it; arguments and paths may hold any byte."""
-    who = msgspec.structs.replace(record.identity, node=_as_text(record.identity.node))
-    return record._replace(
-        identity=who, fields={name: _as_text(value) for name, value in record.fields.items()}
-    )
-
-
-def _as_text(value: Any) -> Any:  # noqa: ANN401 - the field of an event
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_as_text(name): _as_text(each) for name, each in value.items()}
-    return value
+    """The record with every value as a line can hold it."""
+    who = msgspec.structs.replace(record.identity, node=plain_value(record.identity.node))
+    return record._replace(identity=who, fields=sayable(record.kind, record.fields))
 
 
 def _abandon_all() -> None:

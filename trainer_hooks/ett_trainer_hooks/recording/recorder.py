@@ -318,7 +318,6 @@ class Recorder(FactRecorder):
             if isinstance(span, SaveSpan) and span.saved_step == self._meter.step + 1:
                 self._meter.complete(now_s)
             self._report()
-            self._main_depth += 1
         self._emit(
             events.PhaseBegin,
             at=self._clock.wall_at(now_s),
@@ -327,6 +326,8 @@ class Recorder(FactRecorder):
             track=span.track,
             step=span.step,
         )
+        if span.track == MAIN_TRACK:
+            self._main_depth += 1  # last: what a signal handler raises before ends no phase
         return now_s
 
     def _phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float:
