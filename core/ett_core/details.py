@@ -37,7 +37,7 @@ from ett_core.events import (
 )
 from ett_core.evidence_log import STOPPED, EvidenceLine, EvidenceLog
 from ett_core.interference import AsyncSaves, AsyncSavesState
-from ett_core.named_sums import add_named, bounded
+from ett_core.named_sums import LARGEST_COUNT, add_named, bounded
 from ett_core.packing import unwrapped, wrapped
 from ett_core.process_totals import ProcessTotals, ProcessTotalsState
 from ett_core.rank_nodes import RankNodes, RankNodesState
@@ -249,7 +249,8 @@ class JobDetails:
             add_named(self.compile_s, stage, seconds)
         if event.native_compile_s:
             add_named(self.compile_s, "native", event.native_compile_s)
-        self._remote_compiles += event.remote_requests or 0
+        remote = self._remote_compiles + (event.remote_requests or 0)
+        self._remote_compiles = min(remote, LARGEST_COUNT)
         self.compilations.add(event)
 
     def _take_decision(self, event: Decision) -> None:

@@ -28,6 +28,7 @@ UnixSeconds = Annotated[float, msgspec.Meta(gt=0, lt=4e9)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Bucket = Annotated[int, msgspec.Meta(ge=0, le=LAST_BUCKET)]
 Label = Annotated[str, msgspec.Meta(max_length=1024)]
 Name = Annotated[str, msgspec.Meta(max_length=256)]
@@ -159,7 +160,7 @@ class CompileInput(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """
 
     source: Label
-    size: tuple[int, ...] = ()
+    size: tuple[Whole, ...] = ()
     traits: Label = ""
 
 
@@ -225,10 +226,10 @@ class Failure(Event, frozen=True, kw_only=True, gc=False, tag="failure"):
     kind: ClassVar[str] = "failure"
     exception: str | None = None
     message: str | None = None
-    exit_code: int | None = None
-    signal: int | None = None
+    exit_code: Whole | None = None
+    signal: Whole | None = None
     first_error_at: UnixSeconds | None = None
-    of_rank: int | None = None
+    of_rank: Whole | None = None
 
 
 class Heartbeat(Event, frozen=True, kw_only=True, gc=False, tag="heartbeat"):
@@ -245,7 +246,7 @@ class AttemptEnd(Event, frozen=True, kw_only=True, gc=False, tag="attempt_end"):
 
     kind: ClassVar[str] = "attempt_end"
     status: Label
-    exit_code: int | None = None
+    exit_code: Whole | None = None
 
 
 class JobEnd(Event, frozen=True, kw_only=True, gc=False, tag="job_end"):

@@ -6,6 +6,8 @@ NAMES_KEPT = 256
 """Distinct names (labels, versions, compile stages, counters) kept; further ones are left out."""
 LARGEST_VALUE = 1e15
 """No single value adds more than this, so that no line can spoil a sum with infinity."""
+LARGEST_COUNT = 2**62
+"""No count that is summed grows beyond this, so that it can be kept in 64 bits."""
 
 
 def add_named(totals: dict[str, float], name: str, value: float) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ett_core.events import Heartbeat, encode
+from ett_core.events import Compile, CompileInput, Failure, Heartbeat, encode
 from ett_exporter.ingest import (
     RefusedError,
     TooLargeError,
@@ -24,8 +24,11 @@ from ett_exporter.settings import Limits
 LIMITS = Limits(segment_bytes=10_000, segment_lines=50, line_bytes=300)
 
 
+ENVELOPE = {"job_id": "j", "writer": "w", "seq": 0, "attempt": 0, "rank": 0, "time": 1e9}
+
+
 def line(seq=0, writer="w", job_id="j"):
-    return encode(Heartbeat(job_id=job_id, writer=writer, seq=seq, attempt=0, rank=0, time=1e9))
+    return encode(Heartbeat(**ENVELOPE | {"job_id": job_id, "writer": writer, "seq": seq}))
 
 
 BAD_LINES = {
@@ -40,6 +43,9 @@ BAD_LINES = {
     "huge integer": line().replace(b'"seq":0', b'"seq":' + b"9" * 100),
     "not a number": line().replace(b"1000000000.0", b"NaN"),
     "infinite": line().replace(b"1000000000.0", b"1e999"),
+    "exit code beyond 64 bits": encode(Failure(**ENVELOPE, exit_code=10**30)),
+    "signal beyond 64 bits": encode(Failure(**ENVELOPE, signal=-(2**64))),
+    "size beyond 64 bits": encode(Compile(**ENVELOPE, inputs=(CompileInput(source="x", size=(2**64,)),))),
     "lone surrogate": line(writer="WW").replace(b"WW", b"\\ud800"),
 }
 
