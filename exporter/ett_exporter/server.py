@@ -130,10 +130,11 @@ def tokens_of(settings: Settings) -> Tokens | None:
 
 
 def _config(service: Service, exposition: Exposition, tokens: Tokens | None) -> uvicorn.Config:
+    limits = service.settings.limits
     return uvicorn.Config(
         make_app(service, exposition, tokens),
         loop="uvloop",
-        http=patient(service.settings.limits.head_s),
+        http=patient(limits.head_s, limits.head_bytes),
         lifespan="off",
         log_level="warning",
         access_log=False,

@@ -49,6 +49,8 @@ class Limits:
     """Bytes of all bodies that are being read or wait; more are answered 503."""
     head_s: float = 20.0
     """Seconds for the head of a request; a connection that is slower is closed."""
+    head_bytes: int = 64 * 1024
+    """Bytes for the head of a request, and for what comes beside its body; more is answered 431, or not."""
     body_s: float = 30.0
     """Seconds for the body of a request; a slower one is answered 408."""
     polls: int = 5000

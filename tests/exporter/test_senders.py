@@ -174,7 +174,7 @@ def served(service, **limits) -> Iterator[str]:
     import uvicorn  # noqa: PLC0415 - only here
 
     opened = service(limits=Limits(**limits))
-    protocol = patient(opened.settings.limits.head_s)
+    protocol = patient(opened.settings.limits.head_s, opened.settings.limits.head_bytes)
     config = uvicorn.Config(make_app(opened), http=protocol, log_level="error", lifespan="off", port=0)
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -207,6 +207,33 @@ def test_half_a_head_is_not_waited_for(service):
         assert answer_to(url, b"") == b""
         assert time.monotonic() - began < 5
         assert httpx.get(f"{url}/healthz").text == "ok"
+
+
+def test_a_head_without_an_end_is_refused(service):
+    """Endless addresses, headers and values are answered 431 at the bound; the next request is served."""
+    with served(service, head_bytes=1000) as url:
+        for head in (
+            b"GET /" + b"a" * 1100,
+            b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200,
+            b"GET / HTTP/1.1\r\nX: ",
+        ):
+            answer = answer_to(url, head.ljust(1100, b"z"))
+            assert answer.startswith(b"HTTP/1.1 431 ")
+            assert answer.endswith(b'{"error":"the head of the request is larger than 1000 bytes"}')
+        assert httpx.get(f"{url}/healthz").text == "ok"
+
+
+def test_trailers_without_an_end_are_cut_off_and_small_chunks_are_not(service, story):
+    """What comes beside a body has a bound as well; a body in chunks of a byte is one like others."""
+    with served(service, head_bytes=1000) as url:
+        head = b"POST /api/v1/segments HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert answer_to(url, head + b"1\r\n\n\r\n0\r\n" + b"X: y\r\n" * 200) == b""
+        chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body_of(story, "small"))
+        ending = b"0\r\nX: y\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        answer = answer_to(url, head + chunks + ending)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b'"rejected_total":0' in answer
+        assert answer.endswith(b"\r\n\r\nok")
 
 
 def test_half_a_body_is_not_waited_for(service, story):
