@@ -36,3 +36,12 @@ def plain(text: str) -> str:
     if _HARMFUL.search(text) is None:
         return text
     return _SEQUENCES.sub("", text.replace("\r\n", "\n")).translate(_ESCAPES)
+
+
+def name_as_text(name: str) -> str:
+    r"""The name of a file as text that can be written anywhere: bytes that are no text are visible escapes.
+
+    >>> name_as_text("rank-\udcff.log"), name_as_text("größe.log")
+    ('rank-\\xff.log', 'größe.log')
+    """
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

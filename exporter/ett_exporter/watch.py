@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ett_core.plain_text import name_as_text
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Rejected, read_lines
 from ett_exporter.jobs import BusyError
@@ -130,13 +131,13 @@ def _follow(service: Service, path: Path, go_on: Callable[[], bool]) -> None:
             reached = JournalOffset(
                 reached.inode, reached.offset + len(text), reached.lines + text.count(b"\n")
             )
-            service.store.set_journal_offset(str(path), reached)
+            service.store.set_journal_offset(name_as_text(str(path)), reached)
             journal.seek(reached.offset)
 
 
 def _where_to_go_on(service: Service, path: Path, status: os.stat_result) -> JournalOffset:
     """Where the last look ended; the beginning for a new, replaced or shortened file."""
-    reached = service.store.journal_offset(str(path))
+    reached = service.store.journal_offset(name_as_text(str(path)))
     if reached is None or reached.inode != status.st_ino or reached.offset > status.st_size:
         return JournalOffset(status.st_ino, 0, 0)
     return reached

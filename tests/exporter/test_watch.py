@@ -109,6 +109,18 @@ def test_a_journal_that_cannot_be_read_is_left_for_later(service, story, journal
     assert count(opened) > 0
 
 
+def test_a_name_that_is_no_text_is_followed_like_others(service, story, journals):
+    """A journal whose name holds any byte is read, once, and keeps no other from being read."""
+    bodies = list(story("a").bodies().values())
+    for number, body in enumerate(bodies):
+        (journals / f"{number}-\udcff.jsonl").write_bytes(body)
+    opened = service()
+    look(opened, [journals])
+    look(opened, [journals])
+    assert count(opened) == sum(body.count(b"\n") for body in bodies)
+    assert opened.stats.duplicates == 0
+
+
 def test_a_store_that_takes_nothing_is_told_once(service, story, journals, caplog, monkeypatch):
     """Many journals and many looks while the disk is full are one line of log; the end of it is another."""
     bodies = list(story("a").bodies().values())
