@@ -85,7 +85,7 @@ class Ownership(Protocol):
 
 
 class FileOwnership:
-    """`<database>.lock`, held while the exporter lives."""
+    """`<database>.lock`, held while the exporter lives, and the file beside it, which stays where it is."""
 
     def __init__(self, url: URL) -> None:
         """Take it.
@@ -93,6 +93,8 @@ class FileOwnership:
         Raises:
             StoreError: another exporter holds it, or it cannot be written.
         """
+        self._database = Path(str(url.database))
+        self._file: _File | None = None
         path = Path(f"{url.database}.lock")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,16 +107,38 @@ class FileOwnership:
             self._lock.close()
             raise StoreError(f"another exporter is using the database {url.database}") from error
 
+    def opened(self) -> None:
+        """The database is open: from now on its file is this one."""
+        self._file = _file_at(self._database)
+
     def check(self, connection: Connection) -> None:
-        """A lock of the kernel is not lost."""
+        """Raise `StoreError` where the file is gone: what is written into it now nobody will read again."""
+        del connection
+        if self._file is not None and _file_at(self._database) != self._file:
+            raise StoreError(f"{self._database} was removed or replaced while it was in use")
 
     def release(self) -> None:
         """Let another exporter have the database."""
         self._lock.close()
 
 
+_File = tuple[int, int]
+"""Device and inode."""
+
+
+def _file_at(path: Path) -> _File | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class NoOwnership:
     """Of a database in memory, which nobody else sees."""
+
+    def opened(self) -> None:
+        """There is no file."""
 
     def check(self, connection: Connection) -> None:
         """Nothing can be lost."""

@@ -99,10 +99,12 @@ def _opened(url: URL, shard: Shard | None) -> tuple[Engine, Ownership]:
     if backend != "postgresql":
         lock = FileOwnership(url) if backend == "sqlite" and url.database else NoOwnership()
         try:
-            return open_engine(url), lock
+            engine = open_engine(url)
         except BaseException:
             lock.release()
             raise
+        lock.opened()
+        return engine, lock
     engine = open_engine(url)
     try:
         return engine, SessionOwnership(engine, shard)

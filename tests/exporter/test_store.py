@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -133,6 +134,23 @@ def test_journal_offsets_are_remembered(path):
         store.set_journal_offset("a", JournalOffset(1, 20, 4))
         assert store.journal_offset("a") == JournalOffset(1, 20, 4)
         assert store.journal_offset("b") is None
+
+
+@pytest.mark.parametrize("replacement", [None, b"", b"another file"], ids=["removed", "emptied", "replaced"])
+def test_nothing_is_acknowledged_into_a_file_that_is_gone(path, replacement):
+    """A database that somebody removes or replaces under the exporter takes nothing until it is back."""
+    with closing(Store(path)) as store:
+        store.append(segment(0), 10.0)
+        aside = Path(f"{path}.aside")
+        Path(path).rename(aside)
+        if replacement is not None:
+            Path(path).write_bytes(replacement)
+        with pytest.raises(StoreError, match="was removed or replaced while it was in use"):
+            store.append(segment(1), 11.0)
+        aside.replace(path)
+        store.append(segment(1), 11.0)
+    with closing(Store(path)) as store:
+        assert held(store) == [0, 1]
 
 
 def test_two_exporters_cannot_share_a_file(path):
