@@ -51,7 +51,7 @@ def getter(
 def _decoded(exporter_url: str, status: int, body: bytes) -> Any:  # noqa: ANN401 - whatever the JSON says
     try:
         decoded = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise AskError(f"{exporter_url} answered with something else than JSON ({status})") from error
     if status != http.client.OK:
         said = decoded.get("error") if isinstance(decoded, dict) else None

@@ -7,8 +7,11 @@ wrong on the way comes out as `ExporterError`, whose message can be shown to a p
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
 
@@ -19,6 +22,9 @@ from ett_core.credentials import TokenSource, bearer, token_source
 from ett_dashboard.rows import JobDetail
 
 DEFAULT_TIMEOUT_S = 4.0
+LONGEST_ANSWER_S = 60.0
+"""An answer is there by then, however busily it still comes."""
+ANSWER_BYTES = 256 << 20
 AS_OF_HEADER = "X-Ett-As-Of"
 MOST_KNOWN = 64
 """Answers that are asked for by their tag, so that one that still stands is not sent again."""
@@ -61,6 +67,14 @@ class _Known(NamedTuple):
     answer: Any
 
 
+class _Told(NamedTuple):
+    """An answer, all of it."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
 class Api(Protocol):
     """What the pages need from an exporter."""
 
@@ -79,15 +93,22 @@ class Client:
         timeout_s: how long to wait for a connection, and again for each part of the answer.
         transport: what carries the requests; the network where none is given.
         token: gives the token of each request; that of the environment where none is given.
+        longest_bytes: bytes of an answer, unpacked; more is none.
+        monotonic: a clock, for the time that an answer may take.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the world is injected
         self,
         base_url: str,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         transport: httpx.BaseTransport | None = None,
         token: TokenSource | None = None,
+        *,
+        longest_bytes: int = ANSWER_BYTES,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._longest_bytes = longest_bytes
+        self._monotonic = monotonic
         self.base_url = base_url.rstrip("/")
         self._token = token or token_source()
         self._known: OrderedDict[Question[Any], _Known] = OrderedDict()
@@ -113,16 +134,15 @@ class Client:
         known = self._known_of(question)
         told = self._get(question, known)
         if told.status_code == httpx.codes.NOT_MODIFIED and known is not None:
-            moment = told.headers.get(AS_OF_HEADER)
-            return known.answer if moment is None else at_moment(cast("ROW", known.answer), float(moment))
+            return at_moment(cast("ROW", known.answer), self._moment(told))
         if told.status_code == httpx.codes.NOT_FOUND:
             raise UnknownJobError(_message(told) or f"{self.base_url} knows nothing at {question.path}")
         if told.status_code != httpx.codes.OK:
             raise ExporterError(f"{self.base_url} answers {told.status_code} {_message(told)}".rstrip())
         try:
             answer = msgspec.json.decode(told.content, type=question.answer, strict=False)
-        except ValueError as error:
-            raise ExporterError(f"{self.base_url} answers something else than expected: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise self._strange(error) from error
         self._remember(question, told, answer)
         return answer
 
@@ -130,15 +150,50 @@ class Client:
         """Give the connections back."""
         self._http.close()
 
-    def _get(self, question: Question[ROW], known: _Known | None) -> httpx.Response:
+    def _strange(self, what: object) -> ExporterError:
+        return ExporterError(f"{self.base_url} answers something else than expected: {what}")
+
+    def _moment(self, told: _Told) -> float | None:
+        """As of when an answer is, in Unix seconds; None where it does not say.
+
+        Raises:
+            ExporterError: that is no moment.
+        """
+        text = told.headers.get(AS_OF_HEADER)
+        try:
+            moment = None if text is None else float(text)
+        except ValueError as error:
+            raise self._strange(error) from error
+        if moment is not None and not math.isfinite(moment):
+            raise self._strange(f"{AS_OF_HEADER}: {text}")
+        return moment
+
+    def _get(self, question: Question[ROW], known: _Known | None) -> _Told:
         tag = {} if known is None else {"If-None-Match": known.tag}
         try:
             headers = {**bearer(self._token()), **tag}
-            return self._http.get(question.path, params=question.parameters or None, headers=headers)
+            parameters = question.parameters or None
+            with self._http.stream("GET", question.path, params=parameters, headers=headers) as answer:
+                return _Told(answer.status_code, answer.headers, self._content(answer))
         except OSError as error:
             raise ExporterError(f"the token cannot be read: {error.strerror or error}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ExporterError(why(error, self.base_url)) from error
+
+    def _content(self, answer: httpx.Response) -> bytes:
+        """The body of an answer.
+
+        Raises:
+            ExporterError: it has no end.
+        """
+        parts: list[bytes] = []
+        left, until_s = self._longest_bytes, self._monotonic() + LONGEST_ANSWER_S
+        for part in answer.iter_bytes():
+            parts.append(part)
+            left -= len(part)
+            if left < 0 or self._monotonic() > until_s:
+                raise ExporterError(f"{self.base_url} answers without an end")
+        return b"".join(parts)
 
     def _known_of(self, question: Question[ROW]) -> _Known | None:
         with self._lock:
@@ -146,7 +201,7 @@ class Client:
                 self._known.move_to_end(question)
             return self._known.get(question)
 
-    def _remember(self, question: Question[ROW], told: httpx.Response, answer: object) -> None:
+    def _remember(self, question: Question[ROW], told: _Told, answer: object) -> None:
         tag = told.headers.get("etag", "")
         with self._lock:
             self._known.pop(question, None)
@@ -156,9 +211,9 @@ class Client:
                 self._known.popitem(last=False)
 
 
-def at_moment(answer: T, moment_s: float) -> T:
-    """What was answered before, which still stands at a moment (Unix seconds)."""
-    if not isinstance(answer, msgspec.Struct) or "as_of" not in answer.__struct_fields__:
+def at_moment(answer: T, moment_s: float | None) -> T:
+    """What was answered before, which still stands at a moment (Unix seconds; None: nobody knows when)."""
+    if moment_s is None or not isinstance(answer, msgspec.Struct) or "as_of" not in answer.__struct_fields__:
         return answer
     return msgspec.structs.replace(answer, as_of=moment_s)
 
@@ -185,9 +240,9 @@ def why(error: Exception, base_url: str) -> str:
     return f"reading {base_url} failed: {error or type(error).__name__}"
 
 
-def _message(answer: httpx.Response) -> str:
+def _message(answer: _Told) -> str:
     try:
-        body = answer.json()
-    except ValueError:
+        body = msgspec.json.decode(answer.content)
+    except (ValueError, RecursionError):
         return ""
     return str(body.get("error", "")) if isinstance(body, dict) else ""

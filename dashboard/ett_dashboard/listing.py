@@ -18,7 +18,8 @@ from ett_dashboard.words import plain
 
 T = TypeVar("T")
 Value = str | float | None
-FORMULA = ("=", "+", "-", "@")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""With these a cell of a spreadsheet may begin to compute; the last four are the wide forms of the first."""
 
 
 def shown_as_text(value: Value) -> str:
@@ -91,8 +92,8 @@ def as_csv(fields: Sequence[Field[T]], items: Iterable[T]) -> bytes:
     r"""All items with exact values; words that a spreadsheet would take for a formula are quoted.
 
     >>> field = Field(name="run", title="", help="", value=str)
-    >>> as_csv([field], ["a", "=1+1"])
-    b"run\r\na\r\n'=1+1\r\n"
+    >>> as_csv([field], ["a", "=1+1", "\t=1+1"])
+    b"run\r\na\r\n'=1+1\r\n'\t=1+1\r\n"
     """
     out = io.StringIO()
     writer = csv.writer(out)

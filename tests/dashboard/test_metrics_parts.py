@@ -351,6 +351,7 @@ def test_what_metrics_do_not_tell_is_said_and_no_outage():
         ((422, {"status": "error", "error": "query timed out"}), "answers 422 query timed out"),
         ((401, "<html>who are you"), "answers 401"),
         ((200, "<html>"), "something else than expected"),
+        ((200, '{"data":' + "[" * 100_000), "something else than expected"),
         ((302, ""), "answers 302"),
         ((200, {"status": "success", "data": {"result": [{"metric": {}, "value": "x"}]}}), "something else"),
     ],

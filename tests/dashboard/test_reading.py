@@ -55,11 +55,45 @@ def test_identities_are_sent_whole():
         (lambda _: httpx.Response(503, json={"error": "busy"}), "answers 503 busy"),
         (lambda _: httpx.Response(200, text="<html>"), "something else than expected"),
         (lambda _: httpx.Response(200, json={"as_of": "x", "jobs": 3}), "something else than expected"),
+        (lambda _: httpx.Response(200, text='{"x":' + "[" * 100_000), "something else than expected"),
+        (lambda _: httpx.Response(500, text='{"error":' + "[" * 100_000), "answers 500$"),
+        (
+            lambda _: httpx.Response(503, content=b"\x1f\x8b", headers=[("Content-Encoding", "gzip")]),
+            "failed",
+        ),
     ],
 )
 def test_whatever_goes_wrong_is_one_error_with_words(answer, said):
     with pytest.raises(ExporterError, match=said):
         client(answer).ask(ALL_JOBS)
+
+
+def endless():
+    while True:
+        yield b" " * 1000
+
+
+def test_an_answer_without_an_end_is_given_up():
+    """Neither what never stops to come, nor what comes in drops for minutes, holds a reader."""
+    answering = httpx.MockTransport(lambda _: httpx.Response(200, content=endless()))
+    seconds = iter(range(1000))
+    long = Client("http://exporter:1", transport=answering, longest_bytes=100_000, monotonic=lambda: 0.0)
+    slow = Client("http://exporter:1", transport=answering, monotonic=lambda: float(next(seconds)))
+    for reader in (long, slow):
+        with pytest.raises(ExporterError, match="answers without an end"):
+            reader.ask(ALL_JOBS)
+    assert 60 < next(seconds) < 100
+
+
+@pytest.mark.parametrize("moment", ["soon", "nan", "inf"])
+def test_a_moment_that_is_none_is_an_error_with_words(moment):
+    """An answer that still stands, as of no moment, is not shown as if it were good."""
+    exporter = Tagging()
+    reader = client(exporter)
+    reader.ask(ALL_JOBS)
+    exporter.as_of = moment
+    with pytest.raises(ExporterError, match="something else than expected"):
+        reader.ask(ALL_JOBS)
 
 
 class Tagging:
@@ -71,7 +105,7 @@ class Tagging:
     def __call__(self, request):
         stands = request.headers.get("if-none-match") == self.tag
         self.sent.append(304 if stands else 200)
-        headers = {"ETag": self.tag, "X-Ett-As-Of": repr(self.as_of)}
+        headers = {"ETag": self.tag, "X-Ett-As-Of": str(self.as_of)}
         return (
             httpx.Response(304, headers=headers)
             if stands

@@ -83,7 +83,7 @@ def refusal(body: bytes) -> str:
     """Why a server refused, in its own words; empty where it does not say."""
     try:
         return msgspec.json.decode(body, type=_Refusal).error
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
 
 

@@ -56,7 +56,7 @@ class Engine:
         body = self._post("/api/v1/query", {"query": query, **moment})
         try:
             return vector(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._strange(error) from error
 
     def over_time(self, query: str, begin: float, end: float, step_s: float) -> list[Line]:
@@ -69,7 +69,7 @@ class Engine:
         body = self._post("/api/v1/query_range", {"query": query, **span})
         try:
             return matrix(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._strange(error) from error
 
     def close(self) -> None:
@@ -94,5 +94,5 @@ class Engine:
         word = ":".join(user_and_password(self._basic_auth_file)).encode()
         return {"Authorization": f"Basic {base64.b64encode(word).decode()}", **self._tenant}
 
-    def _strange(self, error: ValueError) -> ExporterError:
+    def _strange(self, error: Exception) -> ExporterError:
         return ExporterError(f"{self.url} answers something else than expected: {error}")

@@ -199,7 +199,7 @@ def verdict_of(reply: Reply) -> Verdict:
     """What the body of a reply says; empty where it is not of the protocol."""
     try:
         return msgspec.json.decode(reply.body, type=Verdict)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return Verdict(error=reply.body[:200].decode("utf-8", "replace"))
 
 
