@@ -1,7 +1,8 @@
 """Events that a fold could not take in, whatever the reason: they cost no other event anything.
 
-An event that was decoded is within the bounds of its kind, so this is a fault of the code that folds. What
-is refused stays in the history: corrected code takes it in when it folds that anew.
+An event that was decoded is within the bounds of its kind, so this is a fault of the code that folds, unless
+it comes late among events that are deleted. What is refused stays in the history: corrected code takes it in
+when it folds that anew.
 """
 
 from __future__ import annotations
@@ -22,6 +23,17 @@ class Refused(NamedTuple):
     writer: str
     seq: int
     reason: str
+    is_fault: bool = True
+    """Whether code is to be corrected."""
+
+
+class GoneError(Exception):
+    """An event belongs among others that are deleted: what it would change cannot be told any more."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "it is of a time of which the events were deleted, and no longer changes what was told"
+        )
 
 
 class HeldBackError(Exception):
@@ -45,7 +57,7 @@ class Refusals:
     >>> refusals = Refusals()
     >>> refusals.note(event, OverflowError("too large")); refusals.note(event, OverflowError("too large"))
     >>> refusals.take(), refusals.take()
-    ([Refused(writer='w', seq=7, reason='OverflowError: too large')], [])
+    ([Refused(writer='w', seq=7, reason='OverflowError: too large', is_fault=True)], [])
     """
 
     __slots__ = ("_untold", "known")
@@ -60,8 +72,9 @@ class Refusals:
         key = (event.writer, event.seq)
         if key not in self.known and len(self.known) < REMEMBERED:
             self.known |= {key}
-            reason = f"{type(error).__name__}: {error}"[:REASON_CHARACTERS]
-            self._untold = [*self._untold, Refused(*key, reason)]
+            is_fault = not isinstance(error, GoneError)
+            reason = f"{type(error).__name__}: {error}"[:REASON_CHARACTERS] if is_fault else str(error)
+            self._untold = [*self._untold, Refused(*key, reason, is_fault)]
 
     def take(self) -> list[Refused]:
         """Those that were not given before."""

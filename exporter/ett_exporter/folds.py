@@ -92,10 +92,13 @@ class Folds:
         """The folds of the last snapshot; empty ones where there is none that can be read."""
         known = self._past.snapshot()
         if known is not None:
+            is_cut = self._past.is_cut(known)
             try:
-                return *unpack(known.blob, self._past.events, self._archive), known.place, known.beyond
+                folds = unpack(known.blob, self._past.events, self._archive, is_cut=is_cut)
             except ValueError as error:
                 _log.warning("job %s is folded anew: %s", self._job_id, error)
+            else:
+                return *folds, known.place, known.beyond
         fold = JobFold(self._job_id, history=self._past.events, archive=self._archive)
         return fold, JobDetails(self._archive), FIRST, ()
 
@@ -120,8 +123,8 @@ class Folds:
             self._beyond.discard(place.segment_id)
 
     def correct_details(self) -> None:
-        """Fold the details anew where a clock was found to be off."""
-        if self.details.is_stale:
+        """Fold the details anew where a clock was found to be off, if all events that they hold are there."""
+        if self.details.is_stale and not self.fold.is_cut:
             self.details = JobDetails.of_events(self._past.events(), self._archive)
             self.diagnoses = Diagnoses(self._archive)
 
@@ -138,8 +141,9 @@ class Folds:
         """Tell the log of events that the folds could not take in, and whoever takes events next."""
         refused = [*self.fold.refusals.take(), *self.details.refusals.take()]
         if refused:
-            first = refused[0]
-            _log.error(
+            first = next((each for each in refused if each.is_fault), refused[0])
+            _log.log(
+                logging.ERROR if first.is_fault else logging.WARNING,
                 "job %s: %d events count nowhere, the first is number %d of writer %s: %s",
                 self._job_id,
                 len(refused),

@@ -19,7 +19,10 @@ class Past(Protocol):
         """Every event of the job."""
 
     def snapshot(self) -> Snapshot | None:
-        """The last snapshot of the job that this code has made."""
+        """The last snapshot of the job that this code has made, or any where its first events are deleted."""
+
+    def is_cut(self, known: Snapshot) -> bool:
+        """Whether the events that a snapshot holds are deleted."""
 
     def after(self, place: Place) -> Iterable[Stored]:
         """The segments of the job beyond a place."""
@@ -41,8 +44,12 @@ class StoredPast:
         return chain.from_iterable(self._store.events(self._job_id))
 
     def snapshot(self) -> Snapshot | None:
-        """The last snapshot of the job that this code has made."""
+        """The last snapshot of the job that this code has made, or any where its first events are deleted."""
         return self._store.snapshot(self._job_id, code_format())
+
+    def is_cut(self, known: Snapshot) -> bool:
+        """Whether the events that a snapshot holds are deleted."""
+        return self._store.is_cut(known)
 
     def after(self, place: Place) -> Iterable[Stored]:
         """The segments of the job beyond a place."""

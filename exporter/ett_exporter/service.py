@@ -258,7 +258,13 @@ def _rejected(segment: Segment, refused: Sequence[Refused]) -> list[Rejected]:
         return []
     numbers = {(line.event.writer, line.event.seq): line.number for line in segment.lines}
     return [
-        Rejected(numbers[each.writer, each.seq], f"kept, but counted nowhere ({each.reason}): {REPORT_IT}")
+        Rejected(numbers[each.writer, each.seq], _why_it_does_not_count(each))
         for each in refused
         if (each.writer, each.seq) in numbers
     ]
+
+
+def _why_it_does_not_count(refused: Refused) -> str:
+    if refused.is_fault:
+        return f"kept, but counted nowhere ({refused.reason}): {REPORT_IT}"
+    return f"kept, but not counted: {refused.reason}"

@@ -38,12 +38,14 @@ def pack(fold: JobFold, details: JobDetails) -> bytes:
     return len(first).to_bytes(LENGTH_BYTES, "big") + first + job_details.dump(details)
 
 
-def unpack(blob: bytes, history: History, archive: Archive = IN_MEMORY) -> tuple[JobFold, JobDetails]:
-    """What `pack` was given; `history` gives every event of the job.
+def unpack(
+    blob: bytes, history: History, archive: Archive = IN_MEMORY, *, is_cut: bool = False
+) -> tuple[JobFold, JobDetails]:
+    """What `pack` was given; `history` gives every event of the job, but for those before where `is_cut`.
 
     Raises:
         ValueError: the blob is damaged.
     """
     end = LENGTH_BYTES + int.from_bytes(blob[:LENGTH_BYTES], "big")
-    fold = snapshot.load(blob[LENGTH_BYTES:end], history, archive=archive)
+    fold = snapshot.load(blob[LENGTH_BYTES:end], history, archive=archive, is_cut=is_cut)
     return fold, job_details.load(blob[end:], archive)

@@ -161,9 +161,17 @@ class Store:
             snapshot_rows.write(connection, self._statements.save_snapshot, made, code)
 
     def snapshot(self, job_id: str, code: str) -> Snapshot | None:
-        """The last snapshot of a job; None where other code than `code` has made it."""
+        """The last snapshot of a job; None where other code than `code` has made it.
+
+        Where events that it holds are deleted, whatever code has made it: there is nothing else left of them.
+        """
         with self.transactions.reading() as connection:
             return snapshot_rows.read(connection, job_id, code)
+
+    def is_cut(self, known: Snapshot) -> bool:
+        """Whether the events that a snapshot holds are deleted, or about to be."""
+        with self.transactions.reading() as connection:
+            return snapshot_rows.is_cut(connection, known)
 
     def close_job(self, page: JobPage, through: float, made: Snapshot | None, code: str) -> bool:
         """Write the rows of a job that is over, with its last snapshot, in the place of older ones.

@@ -57,10 +57,6 @@ def test_identities_are_sent_whole():
         (lambda _: httpx.Response(200, json={"as_of": "x", "jobs": 3}), "something else than expected"),
         (lambda _: httpx.Response(200, text='{"x":' + "[" * 100_000), "something else than expected"),
         (lambda _: httpx.Response(500, text='{"error":' + "[" * 100_000), "answers 500$"),
-        (
-            lambda _: httpx.Response(503, content=b"\x1f\x8b", headers=[("Content-Encoding", "gzip")]),
-            "failed",
-        ),
     ],
 )
 def test_whatever_goes_wrong_is_one_error_with_words(answer, said):

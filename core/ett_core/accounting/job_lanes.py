@@ -64,6 +64,7 @@ class JobLanes:
         "_sequences",
         "_settings",
         "_until_rest",
+        "is_cut",
         "job_id",
         "refusals",
     )
@@ -104,6 +105,8 @@ class JobLanes:
         self._conflict = False
         self._revised_ns = NEVER_NS
         """As `take_revised`, of lanes that are put away by now."""
+        self.is_cut = False
+        """Whether the first events are deleted: what they told stays as it is."""
 
     def state(self) -> FoldState:
         """The fold as a value."""
@@ -120,9 +123,15 @@ class JobLanes:
 
     @classmethod
     def of_state(
-        cls, state: FoldState, *, settings: Settings, history: History, archive: Archive = IN_MEMORY
+        cls,
+        state: FoldState,
+        *,
+        settings: Settings,
+        history: History,
+        archive: Archive = IN_MEMORY,
+        is_cut: bool = False,
     ) -> Self:
-        """The fold that gave `state`; `history` holds every event that it was given.
+        """The fold that gave `state`; `history` holds every event that it was given, or none where `is_cut`.
 
         Raises:
             ValueError: it was made with other settings.
@@ -131,10 +140,10 @@ class JobLanes:
             raise ValueError("a fold was kept with other settings of the accounting")
         fold = cls(state.job_id, settings=settings, history=history, archive=archive)
         fold._sequences = WriterSequences(state.sequences, archive)
-        fold._lanes = {
-            lane.number: Lane.of_state(state.job_id, settings, lane, archive, fold.refusals)
-            for lane in state.lanes
-        }
+        for lane in state.lanes:
+            told = lane._replace(is_cut=lane.is_cut or is_cut)
+            fold._lanes[lane.number] = Lane.of_state(state.job_id, settings, told, archive, fold.refusals)
+        fold.is_cut = any(lane.is_cut for lane in fold._lanes.values())
         fold._job_ends, fold._conflict = list(state.job_ends), state.conflict
         fold._clocks = {clock.of_writer: clock for clock in state.clocks}
         fold._offsets = dict(state.offsets)
@@ -168,7 +177,7 @@ class JobLanes:
                         continue
                     lane = lanes.get(event.attempt) or self._new_lane(event.attempt)
                     lane.add(round(event.time * NS) - offsets.get(event.writer, 0), event)
-                elif self._conflict or not self._is_repeat(event):
+                elif not self.is_cut and (self._conflict or not self._is_repeat(event)):
                     if self._kept is not None:
                         self._kept.append(event)
                     self._conflict = True
@@ -226,8 +235,9 @@ class JobLanes:
         self._offsets[clock.of_writer] = offset_ns
         self._unseal()
         for lane in self._lanes.values():
-            lane.stale = lane.stale or lane.has_writer(clock.of_writer)
-        self._conflict = self._conflict or any(end.writer == clock.of_writer for end in self._job_ends)
+            lane.stale = lane.stale or (not lane.is_cut and lane.has_writer(clock.of_writer))
+        if not self.is_cut and any(end.writer == clock.of_writer for end in self._job_ends):
+            self._conflict = True
 
     def _settle(self) -> None:
         if self._conflict:

@@ -75,6 +75,7 @@ class Lane(LaneFold):
             parts=parts,
             keys=keys,
             events=events,
+            is_cut=self.is_cut,
         )
 
     @classmethod
@@ -98,6 +99,7 @@ class Lane(LaneFold):
         lane._presence = Presence(state.presence, divided=state.divided)
         lane._cuts = list(state.cuts)
         lane.stale, lane._splits = state.stale, list(state.splits)
+        lane.is_cut = state.is_cut
         if attempts is None:
             attempts = [Attempt.of_state(state.number, settings, part, archive) for part in state.parts]
         lane.parts = list(attempts)

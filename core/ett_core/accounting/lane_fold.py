@@ -23,7 +23,7 @@ from ett_core.accounting.presence import Presence
 from ett_core.accounting.settings import Settings
 from ett_core.archive import Archive
 from ett_core.events import AnyEvent
-from ett_core.refusals import HeldBackError, Refusals
+from ett_core.refusals import GoneError, HeldBackError, Refusals
 
 MARK_EVERY = 24
 TRIM_AT = 48
@@ -51,6 +51,7 @@ class LaneFold:
         "_trim_at",
         "_window_ns",
         "is_at_rest",
+        "is_cut",
         "number",
         "parts",
         "stale",
@@ -76,6 +77,8 @@ class LaneFold:
         """Whether attempts were begun anew since somebody asked."""
         self._cuts: list[int | None] = []
         """Of each part, from when on it is silenced."""
+        self.is_cut = False
+        """Whether the events that it was folded from are deleted: it cannot be folded again from them."""
         self._reset()
 
     def _reset(self) -> None:
@@ -93,13 +96,19 @@ class LaneFold:
         self._splits: list[int] = []
 
     def add(self, at_ns: int, event: AnyEvent) -> None:
-        """Put an event in its place and fold it if that is the end."""
+        """Put an event in its place and fold it if that is the end.
+
+        Raises:
+            GoneError: its place is among events that are deleted.
+        """
+        if self.is_cut and self._is_before_dropped((at_ns, event.rank, event.writer, event.seq)):
+            raise GoneError
         writer = self._presence.note(at_ns, event)
         rank, seq = event.rank, event.seq
         if self.stale or (self._refusals.known and (writer, seq) in self._refusals.known):
             return
         self._touched = True
-        if self._dropped_through is not None and (at_ns, rank, writer, seq) < self._dropped_through:
+        if self._is_before_dropped((at_ns, rank, writer, seq)):
             self.stale = True
             return
         if self.is_at_rest:
@@ -111,6 +120,9 @@ class LaneFold:
         if place + 1 - self._dropped >= self._trim_at:
             self.settle()
             self._trim()
+
+    def _is_before_dropped(self, key: Key) -> bool:
+        return self._dropped_through is not None and key < self._dropped_through
 
     def holds(self, at_ns: int, event: AnyEvent) -> bool:
         """Whether this very event is among those still held in order."""
@@ -188,7 +200,8 @@ class LaneFold:
     def cut(self, part: int, at_ns: int | None) -> bool:
         """Set from when on the next attempt, or the end of the job, has silenced a part.
 
-        Returns whether that changes what was folded; `settle` then folds it again.
+        Returns whether that changes what was folded; `settle` then folds it again. What was told before the
+        events that are deleted stays as it is.
         """
         before = self._cut_of(part)
         if before == at_ns:
@@ -198,15 +211,24 @@ class LaneFold:
         moment = min(at for at in (before, at_ns) if at is not None)
         if part >= len(self.parts) or self.parts[part].last_ns <= moment:
             return False
-        if self._dropped_through is not None and moment <= self._dropped_through[0]:
-            self.stale = True
-        else:
+        if self._dropped_through is None or moment > self._dropped_through[0]:
             self._rewind(self._dropped + self._held.place_of((moment, -1, "", -1)))
+        elif self.is_cut:
+            return False
+        else:
+            self.stale = True
         return True
 
     def _divide(self) -> None:
         """Find restarts that forgot to count: the lowest rank begins again after its last event."""
         splits = self._presence.splits()
+        if self.is_cut and self._dropped_through is not None:
+            through_ns = self._dropped_through[0]
+            before, after = (
+                (at for at in self._splits if at <= through_ns),
+                (at for at in splits if at > through_ns),
+            )
+            splits = [*before, *after]
         if splits == self._splits:
             return
         changed = min(set(splits) ^ set(self._splits))

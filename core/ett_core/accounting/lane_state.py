@@ -34,3 +34,4 @@ class LaneState(NamedTuple):
     parts: list[AttemptState]
     keys: list[Key]
     events: list[bytes]
+    is_cut: bool = False

@@ -25,7 +25,12 @@ def dump(fold: JobFold) -> bytes:
 
 
 def load(
-    data: bytes, history: History, settings: Settings = DEFAULTS, archive: Archive = IN_MEMORY
+    data: bytes,
+    history: History,
+    settings: Settings = DEFAULTS,
+    archive: Archive = IN_MEMORY,
+    *,
+    is_cut: bool = False,
 ) -> JobFold:
     """The fold that `dump` was given: it answers the same, and takes in events as that one would.
 
@@ -34,9 +39,11 @@ def load(
         history: gives every event that the dumped fold was ever given, and those added since.
         settings: limits of the accounting, the same as those of the dumped fold.
         archive: keeps what the fold rarely needs again.
+        is_cut: whether the events of the dumped fold are deleted: what they told stays as it is, and what
+            would belong among them is refused.
 
     Raises:
         ValueError: the bytes are damaged, of another version, or of a fold with other settings.
     """
     state = unwrapped(MAGIC, data, _decoder.decode)
-    return JobFold.of_state(state, settings=settings, history=history, archive=archive)
+    return JobFold.of_state(state, settings=settings, history=history, archive=archive, is_cut=is_cut)
