@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ett_core.lines import BadLine, Decoded, decode_chunks
+from ett_core.plain_text import name_as_text
 
 PIECE_BYTES = 1 << 18
 STDIN = "-"
@@ -71,7 +72,8 @@ def _read_directory(directory: Path) -> Iterator[Decoded]:
     """All journals below; a part of it that cannot be read is told."""
     errors: list[OSError] = []
     files = _journals_below(directory, errors.append)
-    yield Decoded((), [BadLine(str(error.filename), 0, _reason(error)) for error in errors])
+    unread = [BadLine(name_as_text(str(error.filename)), 0, _reason(error)) for error in errors]
+    yield Decoded((), unread)
     if not files and not errors:
         yield _unread(str(directory), "no journal (*.jsonl, *.json) in this directory")
     for file in files:
@@ -81,7 +83,7 @@ def _read_directory(directory: Path) -> Iterator[Decoded]:
 def _read_file(file: Path) -> Iterator[Decoded]:
     try:
         with file.open("rb") as stream:
-            yield from decode_chunks(_pieces(stream), str(file))
+            yield from decode_chunks(_pieces(stream), name_as_text(str(file)))
     except OSError as error:
         yield _unread(str(file), _reason(error))
 
@@ -94,7 +96,7 @@ def _journals_below(directory: Path, on_error: Callable[[OSError], None]) -> Seq
 
 
 def _unread(source: str, reason: str) -> Decoded:
-    return Decoded((), [BadLine(source, 0, reason)])
+    return Decoded((), [BadLine(name_as_text(source), 0, reason)])
 
 
 def _reason(error: OSError) -> str:

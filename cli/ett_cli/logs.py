@@ -10,6 +10,7 @@ import gzip
 import os
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,6 +20,7 @@ import msgspec
 
 from ett_cli.told import as_log, events_of, is_journal
 from ett_core.events import AnyEvent
+from ett_core.plain_text import name_as_text
 
 STDIN = "-"
 READ_LIMIT = 64 * 1024 * 1024
@@ -66,7 +68,7 @@ def read_logs(
         elif Path(name).is_dir():
             yield from _read_directory(Path(name))
         else:
-            yield _read_file(Path(name), name)
+            yield _read_file(Path(name))
 
 
 def rank_of(name: str) -> int | None:
@@ -90,18 +92,21 @@ def _read_directory(directory: Path) -> Iterator[Log | Unread]:
                 continue
             found += 1
             if found > FILES_LIMIT:
-                yield Unread(str(directory), f"holds more than {FILES_LIMIT} files; the rest is not read")
+                yield Unread(
+                    name_as_text(str(directory)), f"holds more than {FILES_LIMIT} files; the rest is not read"
+                )
                 return
-            yield _read_file(path, str(path))
+            yield _read_file(path)
     if not found:
-        yield Unread(str(directory), "there is no file in this directory")
+        yield Unread(name_as_text(str(directory)), "there is no file in this directory")
 
 
-def _read_file(path: Path, name: str) -> Log | Unread:
+def _read_file(path: Path) -> Log | Unread:
+    name = name_as_text(str(path))
     try:
         data = _gunzipped(path) if path.suffix == ".gz" else _both_ends(path)
         date = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         return Unread(name, getattr(error, "strerror", None) or str(error))
     midnight = date.replace(hour=0, minute=0, second=0, microsecond=0)
     events = events_of(data) if is_journal(data) else []

@@ -1,4 +1,5 @@
 import importlib
+import os
 import subprocess
 import sys
 
@@ -81,6 +82,28 @@ def test_a_missing_package_is_named_in_one_sentence_with_what_to_install():
     assert "ett exporter: needs the package 'sqlalchemy'" in done.stderr
     assert "pip install '.[all]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "encoding", "name"),
+    [
+        ([], "ascii:strict", r"gr\xf6\xdfe-\xff.log"),
+        ([], "utf-8:strict", r"größe-\xff.log"),
+        (["--json"], "utf-8:strict", r"größe-\\xff.log"),
+    ],
+)
+def test_a_name_that_is_no_text_is_told_with_escapes(words, encoding, name, tmp_path):
+    """A path may hold any byte, and a terminal may have few letters; neither breaks an answer off."""
+    (tmp_path / "größe-\udcff.log").write_text("RuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n")
+    ett = [sys.executable, "-c", "import sys; from ett_cli.main import main; sys.exit(main())"]
+    done = subprocess.run(
+        [*ett, "diagnose", str(tmp_path), *words],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert name in done.stdout.decode()
 
 
 def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path):
