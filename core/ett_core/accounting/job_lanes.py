@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from ett_core.accounting.account import NS, nanoseconds
 from ett_core.accounting.attempt_state import NEVER_NS
@@ -25,6 +25,9 @@ from ett_core.clocks import CLOCK_TOLERANCE_S, canonical, order_of
 from ett_core.events import AnyEvent, Clock, JobEnd
 from ett_core.refusals import Refusals
 from ett_core.sequences import WriterSequences
+
+if TYPE_CHECKING:
+    from typing import Self
 
 REST_EVERY = 256
 """Events after which the fold looks for attempts to which nothing comes any more."""
