@@ -133,20 +133,20 @@ def _lost(job: Job) -> str:
 def _steps(times: Mapping[str, float]) -> str:
     """How long steps took, in words.
 
-    >>> _steps({"timed": 1200, "p50_s": 0.0123, "p99_s": 0.5, "max_s": 75.0})
-    'half of 1,200 took at most 12.3 ms, 99 % at most 500 ms, the longest 1 m 15.0 s'
+    >>> _steps({"timed": 1200, "p50_s": 0.0123, "p99_s": 3.62, "max_s": 75.0})
+    'half of 1,200 took at most 12.3 ms, 99 % at most 3.6 s, the longest 1 m 15.0 s'
     """
     p50, p99, longest = (_step_length(times[name]) for name in ("p50_s", "p99_s", "max_s"))
     return f"half of {times['timed']:,} took at most {p50}, 99 % at most {p99}, the longest {longest}"
 
 
 def _step_length(seconds: float) -> str:
-    return duration(seconds) if seconds >= 10.0 else f"{1000 * seconds:.3g} ms"  # noqa: PLR2004 - seconds from here
+    return f"{1000 * seconds:.3g} ms" if round(seconds, 3) < 1.0 else duration(seconds)
 
 
 def _checkpoints(job: Job) -> str:
     count, blocking_s = job["checkpoint_count"], job["checkpoint_blocking_s"]
-    mean = f"{1000 * blocking_s / count:.0f} ms each"
+    mean = f"{fine(blocking_s / count)} each"
     text = f"{many(count, 'save')}, training blocked for {duration(blocking_s)} in all ({mean})"
     if (durable := job.get("last_durable_step")) is not None:
         text += f", the last durable one at step {durable}"
