@@ -24,7 +24,9 @@ from torchrec.distributed import (
     TrainPipelineSparseDist,
 )
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
-from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
+from torchrec.distributed.planner import EmbeddingShardingPlanner
+from torchrec.distributed.planner.storage_reservations import FixedPercentageStorageReservation
+from torchrec.distributed.planner.types import KernelConfig, TopologyFactory, TrainerConfig
 from torchrec.distributed.types import ModuleSharder, ShardingPlan
 from torchrec.models.dlrm import DLRM, DLRMTrain
 from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizerWrapper
@@ -34,6 +36,9 @@ from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 from ett_trainer_hooks.pipeline.batch_spec import Dense, Jagged, Spec
 from ett_trainer_hooks.reference.criteo import DENSE_FEATURES, SPARSE_FEATURES, Samples
 from ett_trainer_hooks.reference.settings import Settings
+
+RESERVED_PART = 0.15
+"""Of the memory of a device: not for tables, as TorchRec keeps by default."""
 
 
 @dataclass(frozen=True)
@@ -130,12 +135,16 @@ def dense_forward(settings: Settings) -> Callable[[Mapping[str, Any], Mapping[st
 
 def planner(device: torch.device) -> EmbeddingShardingPlanner:
     """What plans for all ranks that there are, and for their hosts."""
-    topology = Topology(
+    ranks = TrainerConfig(
         world_size=dist.get_world_size(),
         local_world_size=int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size())),
-        compute_device=device.type,
     )
-    return EmbeddingShardingPlanner(topology=topology)
+    return EmbeddingShardingPlanner(
+        topology=TopologyFactory.create_topology(
+            ranks, kernel_config=KernelConfig(compute_device=device.type)
+        ),
+        storage_reservation=FixedPercentageStorageReservation(RESERVED_PART),
+    )
 
 
 def sharders() -> list[ModuleSharder[Any]]:

@@ -22,7 +22,7 @@ from ett_trainer_hooks.pipeline.collectives import CollectiveCount
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
 from ett_trainer_hooks.pipeline.takes import Lease
-from ett_trainer_hooks.reference import criteo, standing_by
+from ett_trainer_hooks.reference import criteo, notes, standing_by
 from ett_trainer_hooks.reference.compiled import BUNDLE, Compiled
 from ett_trainer_hooks.reference.saving import policy_of
 from ett_trainer_hooks.reference.settings import Settings
@@ -112,6 +112,7 @@ class Start:
             toolchain.trust_processor()
         from ett_trainer_hooks.reference import work  # noqa: PLC0415 - takes seconds
 
+        notes.pass_over()
         return work
 
     def device(self, _: Here, work: ModuleType) -> Any:  # noqa: ANN401 - torch is not there yet
