@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ett_cli.amounts import many
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
@@ -229,8 +230,9 @@ def summary(name: str, chosen: Scenario, end_s: float, truths: Sequence[JobTruth
     classes = Counter(failure.failure_class for truth in truths for failure in truth.failures)
     wall_s = sum(truth.wall_s for truth in truths)
     trained_s = sum(truth.components.get("training", 0.0) for truth in truths)
+    window = f"{chosen.days:g} day{'' if chosen.days == 1 else 's'}"
     lines = [
-        f"ett simulate: scenario {name}, seed {chosen.seed}, {chosen.days:g} days until {until}",
+        f"ett simulate: scenario {name}, seed {chosen.seed}, {window} until {until}",
         f"  {events:,} events of {len(truths):,} jobs: {_counted(states)}",
         f"  {sum(classes.values()):,} failures: {_counted(classes, CLASSES_SHOWN) or 'none'}",
     ]
@@ -245,7 +247,7 @@ def _counted(counter: Counter[str], most: int | None = None) -> str:
     shown = counter.most_common(most)
     rest = sum(counter.values()) - sum(count for _, count in shown)
     parts = [f"{count} {name}" for name, count in shown]
-    return ", ".join([*parts, f"{rest} others"] if rest else parts)
+    return ", ".join([*parts, many(rest, "other")] if rest else parts)
 
 
 def _complain(text: str, status: int) -> int:
