@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
-from ett_core.tuning import Tuning
+from ett_core.tuning import Tuning, add
 
 MEASURED = "CachingAutotuner.benchmark_all_configs"
 """All configurations of a list, once a tuning."""
 SEARCHED = ("CachingAutotuner.coordinate_descent_tuning", "CachingAutotuner.combo_sequential_autotune")
-"""What may follow from the best of the list on."""
+"""What may follow from the best of the list on, or come alone where a kernel has no list."""
 
 _HEADER = b'{"chromium_event"'
 _WANTED = b'"CachingAutotuner.'
@@ -48,19 +47,10 @@ def parse_tunings(lines: Iterable[bytes]) -> list[Tuning]:
         if event.get("ph") == "B":
             begun[name, kernel] = at
         elif (began := begun.pop((name, kernel), None)) is not None:
-            _take(tunings, name, Tuning(kernel=kernel, config=None, tuned_s=(at - began) / _MICROSECONDS))
+            if name == MEASURED or name in SEARCHED:
+                took_s = (at - began) / _MICROSECONDS
+                add(tunings, Tuning(kernel=kernel, config=None, tuned_s=took_s, searched=name in SEARCHED))
     return tunings
-
-
-def _take(tunings: list[Tuning], name: str, told: Tuning) -> None:
-    """A tuning, or the search that goes on from the latest one of that kernel."""
-    if name == MEASURED:
-        tunings.append(told)
-    elif name in SEARCHED:
-        place = next((n for n in reversed(range(len(tunings))) if tunings[n].kernel == told.kernel), None)
-        if place is not None:
-            known = tunings[place]
-            tunings[place] = replace(known, tuned_s=known.tuned_s + told.tuned_s, searched=True)
 
 
 def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

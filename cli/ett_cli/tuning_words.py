@@ -29,7 +29,7 @@ def as_object(kernels: Sequence[KernelAdvice], asked: Sequence[Asked] = ()) -> d
     }
 
 
-def render_asked(asked: Sequence[Asked]) -> str:
+def render_asked(asked: Sequence[Asked], *, has_kernels: bool = False) -> str:
     """What journals or an exporter tell of a job: how much was tuned, attempt by attempt."""
     tuned, found = sum(each.tuned for each in asked), sum(each.found for each in asked)
     lines = [f"The job tuned kernels {_times(tuned)}, and found what had won before {_times(found)}:"]
@@ -44,7 +44,7 @@ def render_asked(asked: Sequence[Asked]) -> str:
             "A start that tunes had no cache of the one before, or other code: keep TORCHINDUCTOR_CACHE_DIR, "
             "or a bundle (docs/bundles.md)."
         )
-    if tuned:
+    if tuned and not has_kernels:
         lines.append(
             "Which kernels, and what won, is in the cache directory (TORCHINDUCTOR_CACHE_DIR): name it too."
         )

@@ -32,6 +32,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Bucket = Annotated[int, msgspec.Meta(ge=0, le=LAST_BUCKET)]
 Label = Annotated[str, msgspec.Meta(max_length=1024)]
 Name = Annotated[str, msgspec.Meta(max_length=256)]
+ConfigValue: TypeAlias = bool | int | float | str | None
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", omit_defaults=True):
@@ -182,8 +183,23 @@ class Compile(Event, frozen=True, kw_only=True, gc=False, tag="compile"):
     remote_requests: Count | None = None
 
 
+class TunedKernel(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A kernel that was measured with each configuration of its list.
+
+    Or, where `searched`, with others from the best of its list on. `tuned_s` are seconds of compiling and
+    measuring, as the compiler counts them; `config` is what won; `candidates` the list, where it is the
+    program's own.
+    """
+
+    kernel: Label = ""
+    tuned_s: Seconds
+    config: dict[str, ConfigValue] = {}
+    candidates: tuple[dict[str, ConfigValue], ...] | None = None
+    searched: bool = False
+
+
 class Cache(Event, frozen=True, kw_only=True, gc=False, tag="cache"):
-    """Totals of one cache in this process so far."""
+    """Totals of one cache in this process so far; `tuned` is a kernel whose choice it has just been given."""
 
     kind: ClassVar[str] = "cache"
     cache: Label
@@ -193,6 +209,7 @@ class Cache(Event, frozen=True, kw_only=True, gc=False, tag="cache"):
     bytes: Count | None = None
     saved_s: Seconds | None = None
     remote_requests: Count | None = None
+    tuned: TunedKernel | None = None
 
 
 class Counters(Event, frozen=True, kw_only=True, gc=False, tag="counters"):

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from ett_core.events import Cache
+from ett_core.events import Cache, TunedKernel
 
 CACHE = "autotune"
 """The cache that `cache` events of tuned kernels are of."""
@@ -108,6 +109,31 @@ def asked_by_attempt(events: Iterable[Cache]) -> list[Asked]:
     ]
 
 
+def tunings_of(events: Iterable[Cache]) -> list[Tuning]:
+    """The tunings that journals tell of, process by process; a search is part of the tuning before it."""
+    processes: defaultdict[tuple[int, str], list[Tuning]] = defaultdict(list)
+    for event in sorted(events, key=lambda each: each.seq):
+        if event.tuned is not None:
+            add(processes[event.attempt, event.writer], _as_tuning(event.tuned))
+    return [tuning for _, tunings in sorted(processes.items()) for tuning in tunings]
+
+
+def add(tunings: list[Tuning], told: Tuning) -> None:
+    """Add a tuning to those of a process, in their order; a search to the latest one of its kernel.
+
+    A kernel without a list is searched for alone: a tuning of its own.
+    """
+    if told.searched:
+        place = next((n for n in reversed(range(len(tunings))) if tunings[n].kernel == told.kernel), None)
+        if place is not None:
+            known = tunings[place]
+            tunings[place] = replace(
+                known, tuned_s=known.tuned_s + told.tuned_s, config=told.config, searched=True
+            )
+            return
+    tunings.append(told)
+
+
 def config_of(values: Mapping[str, Any]) -> Config:
     """A configuration from its names and values.
 
@@ -135,6 +161,16 @@ def as_code(config: Config) -> str:
     constants = {name: value for name, value in config if name not in LAUNCH}
     named = "".join(f", {name}={value!r}" for name, value in config if name in LAUNCH)
     return f"triton.Config({constants!r}{named})"
+
+
+def _as_tuning(told: TunedKernel) -> Tuning:
+    return Tuning(
+        kernel=told.kernel,
+        config=config_of(told.config) if told.config else None,
+        tuned_s=told.tuned_s,
+        candidates=None if told.candidates is None else tuple(map(config_of, told.candidates)),
+        searched=told.searched,
+    )
 
 
 def _advise_kernel(tunings: Sequence[Tuning]) -> KernelAdvice:

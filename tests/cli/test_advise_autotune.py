@@ -12,7 +12,7 @@ import pytest
 from ett_cli.autotune_caches import list_hash, parse_kernel, read_cache
 from ett_cli.autotune_traces import MEASURED, parse_tunings
 from ett_cli.main import main
-from ett_core.events import Cache, encode
+from ett_core.events import Cache, TunedKernel, encode
 from ett_core.tuning import Tuning
 
 CONFIGS = [{"BLOCK": block, "num_warps": warps, "num_stages": 2} for block in (128, 256) for warps in (4, 8)]
@@ -202,6 +202,57 @@ def test_journals_beside_a_cache_tell_of_attempts(tmp_path, cache, capsys):
     told = json.loads(capsys.readouterr().out)
     assert len(told["kernels"]) > 0
     assert told["attempts"][1] == {"attempt": 1, "processes": 2, "found": 40, "tuned": 60}
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A journal of two processes that each tuned two kernels."""
+    lines = []
+    for rank, winner in enumerate((0, 2)):
+        head = {"job_id": "j", "writer": str(rank), "attempt": 0, "rank": rank, "node": "n"}
+        own = TunedKernel(kernel="gather", tuned_s=2.0, config=CONFIGS[winner], candidates=tuple(CONFIGS))
+        made = TunedKernel(kernel="triton_mm", tuned_s=0.5, config={"XBLOCK": 64, "num_warps": 4})
+        lines += [
+            encode(Cache(**head, seq=seq, time=1.0 + seq, cache="autotune", misses=seq + 1, tuned=tuned))
+            for seq, tuned in enumerate((own, made))
+        ]
+    place = tmp_path / "recorded.jsonl"
+    place.write_bytes(b"\n".join(lines) + b"\n")
+    return place
+
+
+def test_journals_tell_which_kernels_and_what_won(recorded, capsys):
+    """Seconds are those of all processes; nobody is sent to a cache directory."""
+    assert main(["advise", "autotune", str(recorded)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "4 tunings of 2 kernels took 5.0 s; about 2.0 s less with the lists below, which hold what won.",
+        "",
+        "gather: 4.0 s, tuned 2 times",
+        "  2 of its 4 configurations won (other sizes may want others: few were seen):",
+        "    configs=[",
+        "        triton.Config({'BLOCK': 128}, num_stages=2, num_warps=4),",
+        "        triton.Config({'BLOCK': 256}, num_stages=2, num_warps=4),",
+        "    ]",
+        "",
+        "triton_mm: 1.0 s, tuned 2 times",
+        "  its list is the compiler's; keep the cache, or a bundle, so that it is tuned once",
+        "  won 2 times  XBLOCK=64, num_warps=4",
+        "",
+        "The job tuned kernels 4 times, and found what had won before 0 times:",
+        "  attempt 0, 2 processes: 4 tuned, 0 found",
+    ]
+
+
+def test_of_a_kernel_that_a_cache_and_a_journal_tell_of_the_cache_counts(recorded, cache, capsys):
+    """It knows where the kernel stands; what only the journal tells of stands beside it."""
+    assert main(["advise", "autotune", str(cache), str(recorded), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    tunings = {kernel["kernel"]: (kernel["tunings"], kernel["origin"]) for kernel in told["kernels"]}
+    assert tunings == {
+        "gather": (3, "/job/kernels.py:12"),
+        "triton_mm": (2, None),
+        "triton_poi_fused_add_0": (1, None),
+    }
 
 
 def test_of_journals_of_several_jobs_one_is_chosen(tmp_path, capsys):

@@ -24,7 +24,7 @@ FIELDS = {
     "checkpoint_durable": "step mode bytes duration_s",
     "checkpoint_failed": "step mode message",
     "compile": "graph code stage_seconds native_compile_s recompile_reason inputs symbols remote_requests",
-    "cache": "cache hits misses bypasses bytes saved_s remote_requests",
+    "cache": "cache hits misses bypasses bytes saved_s remote_requests tuned",
     "counters": "values",
     "decision": "what why values",
     "evidence": "source text observed_at",
@@ -60,6 +60,11 @@ def numbers(low: float, high: float) -> st.SearchStrategy[float]:
     return st.floats(low, high, allow_nan=False, exclude_min=True, exclude_max=True)
 
 
+CONFIGS = st.dictionaries(
+    st.text(), st.none() | st.booleans() | st.integers(-(2**31), 2**31) | numbers(-1e300, 1e300) | st.text()
+)
+
+
 def of_type(annotation: object) -> st.SearchStrategy:
     """Values of the annotated types that events are made of."""
     known = {
@@ -85,6 +90,14 @@ def of_type(annotation: object) -> st.SearchStrategy:
             source=st.text(max_size=1024),
             size=st.lists(st.integers(-1, 2**31)).map(tuple),
             traits=st.text(max_size=1024),
+        ),
+        events.TunedKernel: st.builds(
+            events.TunedKernel,
+            kernel=st.text(max_size=1024),
+            tuned_s=limited(events.Seconds),
+            config=CONFIGS,
+            candidates=st.none() | st.lists(CONFIGS, max_size=3).map(tuple),
+            searched=st.booleans(),
         ),
         type(None): st.none(),
     }

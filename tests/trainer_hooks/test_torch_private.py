@@ -25,6 +25,7 @@ READ_ALL = """
 import json, sys
 import torch
 import torch._inductor.codecache, torch._inductor.config, torch._inductor.remote_cache
+from torch._inductor.runtime import triton_heuristics
 from torch.utils.data import dataloader
 from ett_trainer_hooks import torch_private
 from ett_trainer_hooks.torch_private import SEAMS
@@ -85,12 +86,23 @@ def read(modules):
         "stages": sorted(torch_private.stage_seconds(before, torch_private.entry_seconds(modules))),
         "caches": {name: answers.hits for name, answers in torch_private.cache_totals(modules).items()},
         "iterators": torch_private.iterator_class(modules) is dataloader._BaseDataLoaderIter,
+        "tunings": followed_tunings(modules),
         "settings": [name for name in SETTINGS if torch_private.put(name, True, modules)],
         "artifacts": loaded(torch_private.merged_artifacts(saved_twice(), modules)),
     }
 
 
 SETTINGS = ("header_maker", "instructions_ok")
+
+
+def followed_tunings(modules):
+    "The seams of tunings that are followed; what torch has there is as before afterwards."
+    tuner = triton_heuristics.CachingAutotuner
+    before = dict(vars(tuner))
+    followed = torch_private.follow_tunings(print, modules)
+    for name in [name for name in before if vars(tuner)[name] is not before[name]]:
+        setattr(tuner, name, before[name])
+    return followed
 
 
 def saved_twice():
@@ -124,6 +136,7 @@ WHOLE = {
     "stages": ["aot_autograd", "dynamo"],
     "caches": {"fx_graph": 2, "autotune": 3, "pgo": 1},
     "iterators": True,
+    "tunings": ["tuned", "searched", "searched_together"],
     "settings": ["header_maker", "instructions_ok"],
     "artifacts": ["first", "second"],
 }
@@ -136,6 +149,9 @@ LOST = {
     "context": {"reason": None},
     "guards": {"frames": []},
     "remote": {"caches": {"fx_graph": 2, "pgo": 1}},
+    "tuned": {"tunings": ["searched", "searched_together"]},
+    "searched": {"tunings": ["tuned", "searched_together"]},
+    "searched_together": {"tunings": ["tuned", "searched"]},
     "profile": {"caches": {"fx_graph": 2, "autotune": 3}},
     "profile_found": {"caches": {"fx_graph": 2, "autotune": 3, "pgo": 0}},
     "profile_key": {},
@@ -182,6 +198,7 @@ def test_the_installed_torch_tells_everything(start):
     program = """
 import sys, torch, torch._dynamo, torch._dynamo.pgo, torch.utils.data
 import torch._inductor.codecache, torch._inductor.config, torch._inductor.remote_cache
+import torch._inductor.runtime.triton_heuristics
 from ett_trainer_hooks.torch_private import SEAMS
 
 def is_there(seam):
@@ -208,6 +225,7 @@ def test_without_torch_there_is_nothing_to_read():
     assert torch_private.iterator_class({}) is None
     assert not torch_private.follow_compilations(print, print, {})
     assert not torch_private.follow_frames(print, {})
+    assert torch_private.follow_tunings(print, {}) == []
     assert torch_private.tensor_version(object()) == 0
     assert torch_private.compilation_name((object(),)) == ""
 

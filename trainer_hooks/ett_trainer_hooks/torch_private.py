@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
+from time import perf_counter
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -19,6 +21,9 @@ Modules = Mapping[str, ModuleType]
 
 COMPILER = "torch._dynamo"
 """The module after whose import compilations can be followed."""
+
+TUNER = "torch._inductor.runtime.triton_heuristics"
+"""The module after whose import tunings of kernels can be."""
 
 
 class Seam(msgspec.Struct, frozen=True):
@@ -45,6 +50,15 @@ SEAMS: Mapping[str, Seam] = {
     ),
     "remote": Seam(
         "torch._inductor.remote_cache", "cache_stats._stats", "answers of autotune, remote requests"
+    ),
+    "tuned": Seam(
+        TUNER, "CachingAutotuner.autotune_to_one_config", "which kernels were tuned, for how long, what won"
+    ),
+    "searched": Seam(
+        TUNER, "CachingAutotuner.coordinate_descent_tuning", "the same, of searches beyond the lists"
+    ),
+    "searched_together": Seam(
+        TUNER, "CachingAutotuner._combo_sequential_autotune", "the same, of several kernels in one"
     ),
     "profile": Seam("torch._dynamo.pgo", "_CODE_STATE", "answers of pgo"),
     "profile_found": Seam("torch._dynamo.pgo", "_INIT_CODE_STATE", "hits of pgo"),
@@ -79,22 +93,39 @@ SEAMS: Mapping[str, Seam] = {
 }
 
 FIELDS = (
+    "__name__",
     "_is_param",
     "_metrics",
     "_version",
+    "autotune_time_taken_ns",
     "compile_id",
+    "config",
+    "custom_kernel",
     "fake",
+    "fn",
+    "found_by_combo_autotune",
+    "found_by_coordesc",
     "hint",
     "hit",
     "is_empty_graph",
+    "kwargs",
+    "launchers",
+    "maxnreg",
     "miss",
     "name",
     "node",
+    "num_ctas",
+    "num_stages",
+    "num_warps",
     "put",
     "source",
     "tracked_fakes",
 )
 """Names that are read of objects which come from a seam, or are handed over by torch."""
+
+
+TUNINGS = ("tuned", "searched", "searched_together")
+"""Seams of what the tuner of a kernel does; the first leaves it with what won, the others give that back."""
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -173,7 +204,7 @@ def load(name: str) -> Any:  # noqa: ANN401 - of torch
 
 
 def put(name: str, value: object, modules: Modules = sys.modules) -> bool:
-    """Set what torch keeps at a seam, for the calling thread; False where this torch lacks it."""
+    """Set what torch has at a seam (a setting: for the calling thread); False where this torch lacks it."""
     *way, last = SEAMS[name].path.split(".")
     holder: Any = modules.get(SEAMS[name].module)
     for attribute in way:
@@ -264,6 +295,38 @@ def follow_frames(heard: Callable[[tuple[object, ...]], None], modules: Modules 
 
     manager.__init__ = observed
     return True
+
+
+def follow_tunings(
+    heard: Callable[[str, object, float, tuple[object, ...], object], None], modules: Modules = sys.modules
+) -> list[str]:
+    """Have it called after each tuning of a kernel, on its thread; the seams that this torch has for it.
+
+    It gets the seam, the tuner, the seconds, what that could launch before and what it launches now, and
+    must not raise. A tuning that raised is not told.
+    """
+    return [
+        name
+        for name in TUNINGS
+        if callable(tune := part(name, modules)) and put(name, _heard_by(heard, name, tune), modules)
+    ]
+
+
+def _heard_by(
+    heard: Callable[[str, object, float, tuple[object, ...], object], None],
+    name: str,
+    tune: Callable[..., Any],
+) -> Callable[..., Any]:
+    @wraps(tune)
+    def observed(tuner: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as torch's
+        before, began_s = tuple(field(tuner, "launchers") or ()), perf_counter()
+        result = tune(tuner, *arguments, **named)
+        took_s = perf_counter() - began_s
+        winner = next(iter(field(tuner, "launchers") or ()), None) if result is None else result
+        heard(name, tuner, took_s, before, winner)
+        return result
+
+    return observed
 
 
 def hider(modules: Modules = sys.modules) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -13,9 +13,9 @@ from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
     from ett_cli.compile_answers import Get
-    from ett_core.events import AnyEvent
+    from ett_core.events import AnyEvent, Cache
     from ett_core.shapes import Compilation
-    from ett_core.tuning import Asked, KernelAdvice, Tuning
+    from ett_core.tuning import KernelAdvice, Tuning
 
 
 class AbsentError(Exception):
@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PLACE",
         help="a cache directory of Inductor (TORCHINDUCTOR_CACHE_DIR), which has what won; "
         "or what TORCH_TRACE or tlparse wrote (a directory, or *.log), which has the seconds; "
-        "or a journal of ettwatch, or a directory of them, which has how much was tuned in each attempt",
+        "or a journal of ettwatch, or a directory of them, which has what won and the seconds of all "
+        "processes, and how much was tuned in each attempt",
     )
     _add_sources(autotune)
 
@@ -91,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _autotune(arguments: argparse.Namespace) -> int:
     from ett_cli.tuning_words import as_object, render, render_asked
-    from ett_core.tuning import advise
+    from ett_core.tuning import advise, asked_by_attempt, tunings_of
 
     kernels: list[KernelAdvice] = []
     if get := _exporter(arguments):
@@ -102,8 +103,9 @@ def _autotune(arguments: argparse.Namespace) -> int:
         places = [Path(place) for place in arguments.places]
         for place in places:
             place.stat()
-        kernels = advise(_tunings(places))
-        asked = _asked([place for place in places if _holds_journals(place)], arguments.job)
+        told = _told([place for place in places if _holds_journals(place)], arguments.job)
+        kernels = advise(_tunings(places, tunings_of(told)))
+        asked = asked_by_attempt(told)
     if not kernels and not asked:
         print(
             "ett advise: no kernel was tuned in there. Inductor tunes Triton kernels, on GPUs only, "
@@ -111,9 +113,9 @@ def _autotune(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    told = [render(kernels)] if kernels else []
-    told += [render_asked(asked)] if asked else []
-    print(json.dumps(as_object(kernels, asked), indent=1) if arguments.json else "\n\n".join(told))
+    words = [render(kernels)] if kernels else []
+    words += [render_asked(asked, has_kernels=bool(kernels))] if asked else []
+    print(json.dumps(as_object(kernels, asked), indent=1) if arguments.json else "\n\n".join(words))
     return 0
 
 
@@ -122,30 +124,35 @@ def _holds_journals(place: Path) -> bool:
     return any(place.rglob("*.jsonl")) if place.is_dir() else place.suffix == ".jsonl"
 
 
-def _asked(places: Sequence[Path], job: str | None) -> list[Asked]:
+def _told(places: Sequence[Path], job: str | None) -> list[Cache]:
+    """What journals tell of caches."""
     from ett_core.events import AttemptStart, Cache
-    from ett_core.tuning import asked_by_attempt
 
     events = _recorded(list(map(str, places)), job, (AttemptStart, Cache)) if places else []
-    return asked_by_attempt(event for event in events if isinstance(event, Cache))
+    return [event for event in events if isinstance(event, Cache)]
 
 
-def _tunings(places: Iterable[Path]) -> list[Tuning]:
-    """Those of caches, and those of traces of which no cache tells: a cache knows more of the same."""
+def _tunings(places: Iterable[Path], recorded: Sequence[Tuning]) -> list[Tuning]:
+    """Those of caches, then those of journals, then those of traces, of kernels that none before tells of.
+
+    A cache knows where a kernel stands, a journal what won, a trace the seconds alone.
+    """
     from ett_cli.autotune_caches import read_cache
     from ett_cli.autotune_traces import read_tunings
     from ett_cli.compile_traces import logs_below
 
     found = list(places)
-    cached = [tuning for place in found if place.is_dir() for tuning in read_cache(place)]
-    known = {tuning.kernel for tuning in cached}
-
-    def is_known(name: str) -> bool:
-        """Torch numbers the uses of a kernel of the program's own: `gather_0`."""
-        return name in known or name.rstrip("0123456789").removesuffix("_") in known
-
+    tunings = [tuning for place in found if place.is_dir() for tuning in read_cache(place)]
     traced = [tuning for place in found for log in logs_below(place) for tuning in read_tunings(log)]
-    return cached + [tuning for tuning in traced if not is_known(tuning.kernel)]
+    for others in (recorded, traced):
+        known = {tuning.kernel for tuning in tunings}
+        tunings += [tuning for tuning in others if not known & _names_of(tuning.kernel)]
+    return tunings
+
+
+def _names_of(kernel: str) -> set[str]:
+    """Of a kernel of the program's own torch numbers the uses: `gather_0`."""
+    return {kernel, kernel.rstrip("0123456789").removesuffix("_")}
 
 
 def _dynamic(arguments: argparse.Namespace) -> int:

@@ -16,15 +16,18 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ett_core.tuning import CACHE as TUNED
 from ett_trainer_hooks import torch_private
 from ett_trainer_hooks.after_import import AfterImport
 from ett_trainer_hooks.recording.frames import UNTOLD, frame_in
 from ett_trainer_hooks.recording.spans import MAIN_TRACK
+from ett_trainer_hooks.recording.tunings import tuned_kernel
 from ett_trainer_hooks.torch_private import Modules, Totals
 
 if TYPE_CHECKING:
+    from ett_core.events import TunedKernel
     from ett_trainer_hooks.recording.recorder import Recorder
 
 
@@ -83,7 +86,10 @@ class CompileWatch:
         def attach(_: object) -> None:
             guard.call(self._attach)
 
-        AfterImport({torch_private.COMPILER: attach})
+        def attach_tunings(_: object) -> None:
+            guard.call(torch_private.follow_tunings, self.tuned, self._modules)
+
+        AfterImport({torch_private.COMPILER: attach, torch_private.TUNER: attach_tunings})
 
     def begin(self, graph: str) -> None:
         """A compilation begins on this thread."""
@@ -96,6 +102,10 @@ class CompileWatch:
     def frame(self, told: tuple[object, ...]) -> None:
         """The compilation under way on this thread has its graph, in what torch makes guards of."""
         self._recorder.guard.call(self._frame, told)
+
+    def tuned(self, *told: Any) -> None:  # noqa: ANN401 - as `torch_private.follow_tunings` tells
+        """A kernel was tuned on this thread."""
+        self._recorder.guard.call(self._tuned, *told)
 
     def _attach(self) -> None:
         if not torch_private.follow_compilations(self.begin, self.end, self._modules):
@@ -141,6 +151,12 @@ class CompileWatch:
         self._tell_bare(here.frame.code)
         self._tell_caches(here.caches, torch_private.cache_totals(self._modules))
 
+    def _tuned(self, *told: Any) -> None:  # noqa: ANN401 - as `torch_private.follow_tunings` tells
+        kernel = tuned_kernel(*told)
+        if kernel is not None:
+            totals = torch_private.cache_totals(self._modules).get(TUNED, Totals())
+            self._tell_cache(TUNED, totals, totals.hits, kernel)
+
     def _tell_bare(self, code: str) -> None:
         """Tell once where sizes are to be kept for the next start, and cannot be for such a module."""
         if self._told_bare or torch_private.profile_totals(self._modules) is None:
@@ -157,13 +173,17 @@ class CompileWatch:
             if cache in self._recorder.caches_told_apart:
                 continue
             extra = self._brought_along if cache == "fx_graph" else 0
-            self._recorder.cache(
-                cache,
-                hits=max(totals.hits - extra, 0),
-                misses=totals.misses,
-                bypasses=totals.bypasses,
-                remote_requests=totals.remote_requests,
-            )
+            self._tell_cache(cache, totals, max(totals.hits - extra, 0))
+
+    def _tell_cache(self, cache: str, totals: Totals, hits: int, tuned: TunedKernel | None = None) -> None:
+        self._recorder.cache(
+            cache,
+            hits=hits,
+            misses=totals.misses,
+            bypasses=totals.bypasses,
+            remote_requests=totals.remote_requests,
+            tuned=tuned,
+        )
 
 
 def track_of_this_thread(training: int) -> str:

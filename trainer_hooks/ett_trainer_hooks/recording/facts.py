@@ -115,8 +115,9 @@ class FactRecorder:
         bytes: int | None = None,  # noqa: A002 - the name of the field
         saved_s: float | None = None,
         remote_requests: int | None = None,
+        tuned: events.TunedKernel | None = None,
     ) -> None:
-        """Totals of a compile cache in this process so far."""
+        """Totals of a compile cache in this process so far, and the kernel that was just tuned."""
         self._emit(
             events.Cache,
             cache=name,
@@ -126,6 +127,7 @@ class FactRecorder:
             bytes=bytes,
             saved_s=saved_s,
             remote_requests=remote_requests,
+            tuned=tuned,
         )
 
     @hook
