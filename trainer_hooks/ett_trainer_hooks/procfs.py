@@ -14,6 +14,7 @@ import msgspec
 
 PROC = Path("/proc")
 _STATE, _PARENT, _GROUP, _SESSION, _START, _EXIT_CODE = 0, 1, 2, 3, 19, 49
+_TIMES = slice(11, 15)
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -121,6 +122,13 @@ def exit_status(pid: int, proc: Path = PROC) -> int | None:
         return os.waitstatus_to_exitcode(int(fields[_EXIT_CODE]))
     except (OSError, ValueError, IndexError):
         return None
+
+
+def processor_s(pid: int, proc: Path = PROC) -> float:
+    """Processor seconds of a process and of all that it has started; 0 where it is gone."""
+    pids = [pid, *(each.pid for each in tree_below(pid, proc))]
+    ticks = [int(ticks) for each in pids for ticks in _fields(each, proc)[_TIMES]]
+    return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def moment_of_ticks(ticks: int, proc: Path = PROC) -> float | None:

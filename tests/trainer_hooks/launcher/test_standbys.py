@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ett_trainer_hooks import Recorder, procfs
+from ett_trainer_hooks.launcher.standby_place import PREFIX
 from ett_trainer_hooks.launcher.standbys import Standbys
 from ett_trainer_hooks.pipeline import standby
 from ett_trainer_hooks.standby.handing_over import hand_over, is_ours
@@ -71,7 +72,8 @@ standby.prepare(warm.up, "words")
 place = pathlib.Path(os.environ["ETT_STANDBY"])
 if start == "0":
     sockets = [place / f"{{rank}}.socket" for rank in range(int(os.environ["WORLD_SIZE"]))]
-    while not all(each.exists() for each in sockets) and "ALONE" not in os.environ:
+    begun = pathlib.Path(os.environ["TMPDIR"], "begun")
+    while not (os.path.lexists(begun) if "ALONE" in os.environ else all(each.exists() for each in sockets)):
         time.sleep(0.01)
     if os.environ["RANK"] == os.environ.get("SPARED"):
         time.sleep(600)
@@ -79,9 +81,11 @@ if start == "0":
 {end}
 """
 WARM = """
-import os, pathlib, signal, subprocess
+import contextlib, os, pathlib, signal, subprocess, time
 workers = []
 def up(*words):
+    with contextlib.suppress(FileExistsError):
+        os.symlink(str(os.getpid()), pathlib.Path(os.environ["TMPDIR"], "begun"))
     {fails}
     assert os.sched_getscheduler(0) == os.SCHED_IDLE or os.getuid() != 0
     turns = pathlib.Path("/proc/self/autogroup")
@@ -231,15 +235,35 @@ def test_a_standby_that_does_not_fit_is_not_used(job):
     assert why.endswith("; the rank started as usual")
 
 
-def test_a_standby_that_cannot_be_prepared_costs_nothing(job, tmp_path):
+@pytest.mark.parametrize(
+    ("fails", "reason"),
+    [
+        ("raise KeyError('no data')", "KeyError: 'no data'"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "its process ended with signal 9"),
+    ],
+)
+def test_a_standby_that_cannot_be_prepared_costs_nothing(job, tmp_path, fails, reason):
     """The job goes on, and the reason is told."""
-    told = "any(b'no standby' in each.read_bytes() for each in pathlib.Path(sys.argv[1]).glob('*.jsonl'))"
-    end = f"while not {told}: time.sleep(0.05)"
-    lines = job.run(end, str(tmp_path / "journal"), fails="raise KeyError('no data')", ALONE="1")
+    journals = "pathlib.Path(sys.argv[1]).glob('*.jsonl')"
+    end = f"while not any(b'it failed: ' in each.read_bytes() for each in {journals}): time.sleep(0.05)"
+    lines = job.run(end, str(tmp_path / "journal"), fails=fails, ALONE="1")
+    assert "with None" in lines[-2]
+    assert lines[-1] == "ended 0"
+    assert job.decisions()["no standby"].startswith(f"local rank 0: preparing it failed: {reason}; see ")
+
+
+def test_a_rank_that_starts_again_ends_a_standby_that_is_not_ready(job):
+    """It waits neither for that nor for a lock that it may hold, and asks for another one."""
+    end = (
+        "first = os.readlink(os.environ['TMPDIR'] + '/begun')\n"
+        "while pathlib.Path('/proc', first).exists(): time.sleep(0.05)\n"
+        "recorder.close('succeeded')"
+    )
+    lines = job.run(end, fails="time.sleep(600)", ALONE="1")
     assert "with None" in lines[-2]
     assert lines[-1] == "ended 0"
     why = job.decisions()["no standby"]
-    assert why.startswith("local rank 0: preparing it failed: KeyError: 'no data'; see ")
+    assert why.startswith("local rank 0: the rank started again before it was ready, ")
 
 
 def test_a_module_is_run_as_python_runs_it(job, tmp_path, eventually):
@@ -248,7 +272,7 @@ def test_a_module_is_run_as_python_runs_it(job, tmp_path, eventually):
     assert lines[-2].endswith("[] __main__")
     assert "with (('words',)" in lines[-2]
     eventually(lambda: not standbys_of(job.place))
-    assert list(job.place.glob("ett-standby-*")) == []
+    assert list(job.place.glob(f"{PREFIX}*")) == []
 
 
 def test_no_standby_outlives_a_launcher_that_is_killed(job, tmp_path, eventually):
@@ -259,23 +283,23 @@ def test_no_standby_outlives_a_launcher_that_is_killed(job, tmp_path, eventually
     while not lines or lines[-1] != "waits":
         lines.append(child.stdout.readline().strip())
     running = process_in(lines[-2])
-    eventually(lambda: len(list(job.place.glob("ett-standby-*/0.socket"))) == 1)
+    eventually(lambda: len(list(job.place.glob(f"{PREFIX}*/0.socket"))) == 1)
     assert len(standbys_of(job.place)) == 4
     child.kill()
     eventually(lambda: len(standbys_of(job.place)) == 2)
     assert lives(running)
     (tmp_path / "go").touch()
     eventually(lambda: not standbys_of(job.place))
-    assert list(job.place.glob("ett-standby-*")) == []
+    assert list(job.place.glob(f"{PREFIX}*")) == []
 
 
 def test_one_that_waits_removes_the_directory_of_a_launcher_that_was_killed(job, eventually):
     """There is no other one that could."""
     child = job.start(SPARED="0")
     places = job.place.glob
-    eventually(lambda: len(list(places("ett-standby-*/0.socket"))) == 1)
+    eventually(lambda: len(list(places(f"{PREFIX}*/0.socket"))) == 1)
     child.kill()
-    eventually(lambda: not list(places("ett-standby-*")))
+    eventually(lambda: not list(places(f"{PREFIX}*")))
 
 
 @pytest.mark.service("torch")

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
@@ -30,7 +30,9 @@ PLACES = "_DIR"
 """What those end with that torch sets by itself once it compiles."""
 
 
-def ask(at_import: Mapping[str, str], recorder: Recorder, environ: Mapping[str, str] = os.environ) -> None:
+def ask(
+    at_import: Mapping[str, str], recorder: Recorder, environ: MutableMapping[str, str] = os.environ
+) -> None:
     """Ask for a standby; `at_import` is what was set before torch was imported."""
     if late := set_late(at_import, environ):
         why = f"{', '.join(late)}: set after torch was imported, so that a standby would not know of it"

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ett_trainer_hooks import procfs
 from ett_trainer_hooks.launcher.settings import LaunchSettings
+from ett_trainer_hooks.launcher.standby_place import StandbyPlace
 from ett_trainer_hooks.launcher.stopping import hearing_directly
 from ett_trainer_hooks.standby.handing_over import PLACE, parted
 from ett_trainer_hooks.standby.wanted import OURS, Wanted
@@ -26,8 +27,10 @@ from ett_trainer_hooks.standby.wanted import OURS, Wanted
 MESSAGE_BYTES = 65536
 PARTING = b"parted"
 ENDS_WITHIN_S = 5.0
-LONGEST_PLACE = 74
-"""Characters: with those of the directory and the socket in it they are fewer than the kernel's 108."""
+NOT_READY_S = 120.0
+"""After so many seconds it is told that a standby is not ready yet."""
+FEW = 0.25
+"""Of the seconds that went by: with less processor time than that it is said to have had little."""
 
 
 class StandIn(NamedTuple):
@@ -51,14 +54,23 @@ class _Kept:
     """A keeper, what it was made for, and what it has told so far."""
 
     def __init__(
-        self, local_rank: int, keeper: subprocess.Popen[bytes], control: socket.socket, wanted: Wanted
+        self,
+        local_rank: int,
+        keeper: subprocess.Popen[bytes],
+        control: socket.socket,
+        wanted: Wanted,
+        begun_s: float,
     ) -> None:
         self.local_rank = local_rank
         self.keeper = keeper
         self.control = control
         self.wanted = wanted
+        self.begun_s = begun_s
         self.standby: int | None = None
         self.taken_by: int | None = None
+        self.has_failed = False
+        self.is_late = False
+        """It was said that it takes long."""
 
     def part(self) -> None:
         """Let the keeper go: a standby that nobody has come for ends."""
@@ -84,14 +96,22 @@ class Standbys:
     """See the module.
 
     `log` gives the file for what a standby prints, by its local rank. `stand_ins` is filled: who waits in
-    the place of each standby that has taken over, by the pid of that.
+    the place of each standby that has taken over, by the pid of that. `clock` counts seconds.
 
     Raises:
         OSError: there is no place for a directory.
     """
 
-    def __init__(self, reporter: Reporter, log: Callable[[int], Path], stand_ins: dict[int, StandIn]) -> None:
-        self.place = Path(tempfile.mkdtemp(prefix="ett-standby-", dir=short_place()))
+    def __init__(
+        self,
+        reporter: Reporter,
+        log: Callable[[int], Path],
+        stand_ins: dict[int, StandIn],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._home = StandbyPlace()
+        self.place = self._home.path
+        self._clock = clock
         self._stand_ins = stand_ins
         self._reporter = reporter
         self._log = log
@@ -115,6 +135,10 @@ class Standbys:
         """Hear what the keepers tell, and have those standbys made that ranks ask for."""
         for kept in self._all():
             self._hear(kept)
+        for kept in list(self._kept.values()):
+            if kept.standby is None and not kept.has_failed:
+                self._look_at_unready(kept)
+        for kept in self._all():
             if kept.keeper.poll() is not None:
                 self._forget(kept)
         for path in self.place.glob("*.wanted"):
@@ -135,7 +159,7 @@ class Standbys:
                     kept.keeper.kill()
                     kept.keeper.wait()
         self._kept.clear()
-        shutil.rmtree(self.place, ignore_errors=True)
+        self._home.remove()
 
     def _make(self, local_rank: int, path: Path) -> None:
         wanted = Wanted.load(path)
@@ -173,7 +197,27 @@ class Standbys:
                 pass_fds=[its.fileno()],
                 start_new_session=True,
             )
-        return _Kept(local_rank, keeper, mine, wanted)
+        return _Kept(local_rank, keeper, mine, wanted, self._clock())
+
+    def _look_at_unready(self, kept: _Kept) -> None:
+        """End a standby whose rank has started without it; tell of one that takes long."""
+        local_rank, since_s = kept.local_rank, self._clock() - kept.begun_s
+        if not (self.place / f"{local_rank}.wanted").exists():
+            kept.part()
+            self._leaving.append(self._kept.pop(local_rank))
+            why = f"the rank started again before it was ready, {since_s:.0f} s after it was begun"
+            self._tell("no standby", local_rank, f"{why}; the next is made once the rank trains")
+        elif since_s > NOT_READY_S and not kept.is_late:
+            kept.is_late = True
+            had_s = procfs.processor_s(kept.keeper.pid)
+            reason = (
+                "no processor has been idle for longer, and it takes none from the trainer"
+                if had_s < FEW * since_s
+                else f"what it prepares takes long; see {self._log(local_rank)}"
+            )
+            why = f"after {since_s:.0f} s it has had {had_s:.0f} s of processor time: {reason}"
+            values = {"seconds": since_s, "processor_s": had_s}
+            self._tell("a standby is not ready yet", local_rank, why, **values)
 
     def _all(self) -> list[_Kept]:
         return [*self._kept.values(), *self._leaving]
@@ -192,14 +236,17 @@ class Standbys:
         local_rank = kept.local_rank
         if "ready" in told:
             kept.standby = told["ready"]
-            megabytes = told["bytes"] / 1e6
-            words = f"it holds {megabytes:.0f} MB and waits (pid {kept.standby})"
-            self._tell("a standby is ready", local_rank, words, bytes=told["bytes"])
+            megabytes, took_s = told["bytes"] / 1e6, self._clock() - kept.begun_s
+            words = f"it holds {megabytes:.0f} MB and waits (pid {kept.standby}), made in {took_s:.0f} s"
+            values = {"bytes": told["bytes"], "seconds": took_s}
+            self._tell("a standby is ready", local_rank, words, **values)
         elif "failed" in told:
+            kept.has_failed = True
             self._tell(
                 "no standby",
                 local_rank,
-                f"preparing it failed: {told['failed']}; see {self._log(local_rank)}",
+                f"{'preparing it failed' if kept.standby is None else 'it was ready'}: {told['failed']}; "
+                f"see {self._log(local_rank)}",
             )
         elif "refused" in told:
             self._tell(
@@ -222,8 +269,11 @@ class Standbys:
         kept.control.close()
         if kept in self._leaving:
             self._leaving.remove(kept)
-        else:
-            del self._kept[kept.local_rank]
+            return
+        del self._kept[kept.local_rank]
+        if kept.standby is None and not kept.has_failed:
+            why = f"its process ended with status {kept.keeper.returncode}"
+            self._tell("no standby", kept.local_rank, f"{why}; see {self._log(kept.local_rank)}")
 
 
 def keeping(
@@ -245,15 +295,3 @@ def keeping(
     except OSError as error:
         say(f"no standbys: {error}")
         return nullcontext(NoStandbys())
-
-
-def short_place() -> str:
-    """A directory for temporary files whose name leaves room for that of a socket.
-
-    Raises:
-        OSError: there is none.
-    """
-    for place in (tempfile.gettempdir(), "/tmp", "/dev/shm"):  # noqa: S108 - a directory of our own lies in it
-        if len(place) <= LONGEST_PLACE and os.access(place, os.W_OK):
-            return place
-    raise OSError("there is no directory for temporary files with a name that is short enough for a socket")

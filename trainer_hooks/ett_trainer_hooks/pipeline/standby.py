@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ett_trainer_hooks.guard import warn_on_stderr
 from ett_trainer_hooks.recording.handover import PROCESS
-from ett_trainer_hooks.standby.handing_over import PLACE, started_with
+from ett_trainer_hooks.standby.handing_over import ASKED, PLACE, started_with
 from ett_trainer_hooks.standby.understudy import State, function_of
 from ett_trainer_hooks.standby.wanted import Wanted
 
 
-def prepare(function: Callable[..., Any], *arguments: str, environ: Mapping[str, str] = os.environ) -> bool:
+def prepare(
+    function: Callable[..., Any], *arguments: str, environ: MutableMapping[str, str] = os.environ
+) -> bool:
     """Have a standby made for this rank, which calls `function(*arguments)` and keeps what it returns.
 
     To be called by every rank after its first steps. The function must not join the other ranks, use an
@@ -41,7 +43,7 @@ def prepare(function: Callable[..., Any], *arguments: str, environ: Mapping[str,
     return ask_for(name, arguments, environ)
 
 
-def ask_for(name: str, arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
+def ask_for(name: str, arguments: Sequence[str], environ: MutableMapping[str, str] = os.environ) -> bool:
     """Have a standby made that calls the function `module:name`; False where nobody makes any."""
     place, local_rank = environ.get(PLACE), environ.get("LOCAL_RANK", "")
     if not place or not local_rank.isdecimal():
@@ -56,6 +58,7 @@ def ask_for(name: str, arguments: Sequence[str], environ: Mapping[str, str] = os
             environ=dict(State.started_with or started_with()),
         )
         wanted.save(Path(place) / f"{local_rank}.wanted")
+        environ[ASKED] = "1"
     except OSError as error:
         warn_on_stderr(f"no standby for local rank {local_rank}: {error}")
         return False

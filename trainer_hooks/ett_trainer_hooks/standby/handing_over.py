@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PLACE = "ETT_STANDBY"
 """The variable that names the directory of the sockets."""
+ASKED = "ETT_STANDBY_ASKED"
+"""Set by a rank that has asked for a standby: what it starts is not the rank."""
 PATIENCE_S = 5.0
 PASSED_ON = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 WITH_WORD = ("-W", "-X", "--check-hash-based-pycs")
@@ -32,7 +34,10 @@ STANDARD = (0, 1, 2)
 def hand_over(environ: Mapping[str, str]) -> None:
     """End as the standby of this local rank does, which runs the program; returns where there is none."""
     path = socket_path(environ)
-    if not path or not os.path.exists(path) or not is_ours(os.path.dirname(path)):  # noqa: PTH110, PTH120
+    if not path or ASKED in environ or not is_ours(os.path.dirname(path)):  # noqa: PTH120
+        return
+    if not os.path.exists(path):  # noqa: PTH110
+        begin_without(path)
         return
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
@@ -67,9 +72,29 @@ def socket_path(environ: Mapping[str, str]) -> str:
     return os.path.join(place, local_rank + ".socket") if place and local_rank.isdigit() else ""  # noqa: PTH118
 
 
+def begin_without(path: str) -> None:
+    """Have the launcher end a standby that is not ready: this start must not wait for what that one holds."""
+    try:  # noqa: SIM105 - contextlib takes time to import
+        os.unlink(wanted_path(path))  # noqa: PTH108
+    except OSError:  # none was asked for
+        pass
+
+
+def wanted_path(socket_path: str) -> str:
+    """Where a rank says what it was started with, beside the socket.
+
+    >>> wanted_path("/run/x/1.socket")
+    '/run/x/1.wanted'
+    """
+    return os.path.splitext(socket_path)[0] + ".wanted"  # noqa: PTH122
+
+
 def is_ours(place: str) -> bool:
-    """The directory belongs to this user, and nobody else may enter it."""
-    found = os.stat(place)  # noqa: PTH116
+    """The directory is there, it belongs to this user, and nobody else may enter it."""
+    try:
+        found = os.stat(place)  # noqa: PTH116
+    except OSError:
+        return False
     return found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077 == 0
 
 

@@ -51,20 +51,21 @@ def keep(control: socket.socket, wanted: Wanted, path: Path) -> Callable[[], Non
     os._exit(0)
 
 
-def be_nice(nice: int, tries: int = 20) -> None:
+def be_nice(nice: int, tries: int = 100) -> None:
     """Have this session come after all others (19) or as any other (0), where the kernel shares by sessions.
 
     There it does not matter how a process is scheduled beside one of another session, and torchrun starts
     each rank in one of its own. Source: sched(7), autogroups.
     """
-    try:
-        AUTOGROUP.write_text(str(nice))
-    except BlockingIOError:  # a user may do it ten times a second
-        if tries:
+    for _ in range(tries):
+        try:
+            AUTOGROUP.write_text(str(nice))
+        except BlockingIOError:  # all users of the host together may do it ten times a second
             time.sleep(TRY_S)
-            be_nice(nice, tries - 1)
-    except OSError:  # this kernel does not
-        pass
+        except OSError:  # this kernel does not
+            return
+        else:
+            return
 
 
 class _Keeper:
@@ -111,10 +112,25 @@ class _Keeper:
 
     def _is_ready(self) -> bool:
         """Wait until the standby has prepared; False where it failed, or the launcher is gone."""
-        told = self._link.recv(MESSAGE_BYTES) if self._first(self._link, self._control) is self._link else b""
-        if told.startswith(FAILED):
-            self._say({"failed": told.removeprefix(FAILED).decode(errors="replace")})
+        if self._first(self._link, self._control) is self._control:
+            return False
+        told = self._link.recv(MESSAGE_BYTES)
+        if told != READY:
+            self._say({"failed": told.removeprefix(FAILED).decode(errors="replace") or self._end()})
         return told == READY
+
+    def _end(self) -> str:
+        """How the standby ended, or will in a moment."""
+        ended = os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOWAIT)
+        assert ended is not None  # noqa: S101 - only with WNOHANG
+        how = "exit status" if ended.si_code == os.CLD_EXITED else "signal"
+        return f"its process ended with {how} {ended.si_status}"
+
+    def _promote(self) -> None:
+        """Have the standby run as this process does, so that it need not wait for an idle processor to say so."""
+        with suppress(OSError):
+            if os.sched_getscheduler(self._child) == os.SCHED_IDLE:
+                os.sched_setscheduler(self._child, os.sched_getscheduler(0), os.sched_param(0))
 
     def _rank(self) -> socket.socket | None:
         """Wait at the door until a rank has come that the standby fits; None: it is not wanted any more."""
@@ -133,7 +149,7 @@ class _Keeper:
                     pass
                 line.close()
             if first is self._link:
-                self._say({"failed": "it ended while it was waiting"})
+                self._say({"failed": f"{self._end()} while it was waiting"})
             return None
 
     def _took_over(self, line: socket.socket) -> bool:
@@ -152,6 +168,7 @@ class _Keeper:
             if line.recv(MESSAGE_BYTES) != b"go":
                 return False
             self._say({"taken": self._child, "rank_pid": pid, "environ": told_to_launcher(asked["environ"])})
+            self._promote()
             socket.send_fds(self._link, [str(pid).encode()], given)
             be_nice(0)  # what it has started stays in this session
             return True

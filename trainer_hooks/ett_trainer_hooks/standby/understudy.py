@@ -102,9 +102,9 @@ def take_over(
     sys.orig_argv[:] = asked["argv"]
     State.started_with = asked["started_with"]
     os.environ[STANDS_FOR] = f"{os.getpid()}:{rank_pid}"
-    if policy != os.sched_getscheduler(0):
-        for thread in threads_below(os.getpid()):
-            with suppress(ProcessLookupError):  # it has ended
+    for thread in threads_below(os.getpid()):
+        with suppress(ProcessLookupError):  # it has ended
+            if os.sched_getscheduler(thread) == os.SCHED_IDLE:
                 os.sched_setscheduler(thread, policy, os.sched_param(0))
     restore_random_numbers()
     for number in by_number(PASSED_ON):

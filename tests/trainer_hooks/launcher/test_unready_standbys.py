@@ -1,0 +1,86 @@
+"""A standby that is not ready holds nobody up, and it is told that it takes long."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from contextlib import closing
+
+import pytest
+
+from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.launcher.standbys import Standbys
+from ett_trainer_hooks.pipeline import standby
+from ett_trainer_hooks.standby.handing_over import hand_over
+from ett_trainer_hooks.standby.wanted import Wanted
+
+
+def test_of_a_standby_that_takes_long_it_is_told_how_long_and_why(tmp_path, eventually):
+    """Once; and how many seconds a ready one took."""
+    (tmp_path / "slow.py").write_text(
+        "import pathlib, time\n"
+        "def up(place):\n"
+        "    pathlib.Path(place, 'begun').touch()\n"
+        "    while not pathlib.Path(place, 'go').exists(): time.sleep(0.01)"
+    )
+    told, now = [], [1000.0]
+
+    class Reporter:
+        def decision(self, what, why, values):
+            told.append((what, why, values))
+
+        def heard(self, statuses):
+            raise AssertionError(statuses)
+
+    standbys = Standbys(Reporter(), lambda local_rank: tmp_path / f"{local_rank}.log", {}, lambda: now[0])
+    wanted = Wanted(
+        function="slow:up",
+        arguments=[str(tmp_path)],
+        argv=["python", str(tmp_path / "train.py")],
+        executable=sys.executable,
+        cwd=str(tmp_path),
+        environ={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path[1:]])},
+    )
+    with closing(standbys):
+        wanted.save(standbys.place / "2.wanted")
+        standbys.look()
+        eventually(lambda: (tmp_path / "begun").exists())
+        now[0] += 119.0
+        standbys.look()
+        assert told == []
+        now[0] += 10_000.0
+        standbys.look()
+        standbys.look()
+        ((what, why, values),) = told
+        assert what == "a standby is not ready yet"
+        assert why.startswith("local rank 2: after 10119 s it has had ")
+        assert why.endswith("no processor has been idle for longer, and it takes none from the trainer")
+        assert (values["local_rank"], values["seconds"]) == (2, 10_119.0)
+        assert 0.0 < values["processor_s"] < 10_119.0
+        (tmp_path / "go").touch()
+        eventually(lambda: standbys.look() or len(told) > 1)
+        assert told[1][0] == "a standby is ready"
+        assert told[1][1].endswith(", made in 10119 s")
+
+
+def test_what_a_rank_starts_is_no_rank_that_starts_again(tmp_path, monkeypatch):
+    """It neither asks for the standby nor ends it."""
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o700)
+    environ = {"ETT_STANDBY": str(tmp_path), "LOCAL_RANK": "0"}
+    (tmp_path / "0.wanted").touch()
+    hand_over(environ)
+    assert not (tmp_path / "0.wanted").exists()
+    Recorder.from_env({})
+    assert standby.prepare(json.dumps, "x", environ=environ)
+    hand_over(environ)
+    assert (tmp_path / "0.wanted").exists()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.bind("0.socket")
+        door.listen()
+        door.setblocking(False)
+        hand_over(environ)
+        with pytest.raises(BlockingIOError):
+            door.accept()
