@@ -157,3 +157,19 @@ def test_why_miss_compares_stores_names_entries_and_this_environment(ett, addres
 def test_why_miss_of_a_name_that_is_not_there(ett, address):
     status, _, err = ett("why-miss", f"{address}#none", "here")
     assert (status, err) == (1, f"ett cache: {address} holds no bundle of the name 'none'\n")
+
+
+def test_what_a_store_says_is_one_line_that_a_terminal_only_shows(ett, tmp_path):
+    """Others may have written it."""
+    store = BundleStore(str(tmp_path / "store"))
+    store.put(
+        entry("\x1b[2Jgone\nrow", facts=FACTS | {"torch": "\x1b]0;x\x07\nno reason"}),
+        Contents(b"", {}),
+    )
+    (tmp_path / "store/entries/a\x1b[2J\nb/0123456789abcdef").mkdir(parents=True)
+    (tmp_path / "store/entries/a\x1b[2J\nb/0123456789abcdef/0.json").write_text("{")
+    for words in (["ls", store.address], ["verify", store.address], ["why-miss", store.address, "here"]):
+        _, out, _ = ett(*words)
+        assert "\x1b" not in out
+        assert not [line for line in out.splitlines() if line.startswith(("row", "no reason", "b"))]
+    assert "gone\\nrow" in ett("ls", store.address)[1]

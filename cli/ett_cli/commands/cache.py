@@ -11,6 +11,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ett_core.plain_text import plain
+
 if TYPE_CHECKING:
     from ett_trainer_hooks.pipeline.bundle.compare import Side
     from ett_trainer_hooks.pipeline.bundle.entry import Entry, RefusedError
@@ -118,7 +120,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         print(json.dumps({"checked": len(reasons), "refused": refused}, indent=1))
     else:
         for path, why in refused.items():
-            print(f"{path}: refused, {why}")
+            print(_line(f"{path}: refused, {why}"))
         print(f"{_count(len(reasons), 'bundle')} checked, {len(refused)} refused")
     return 1 if refused else 0
 
@@ -162,13 +164,12 @@ def _why_miss(arguments: argparse.Namespace) -> int:
         print(json.dumps({name: getattr(found, name) for name in fields}, indent=1))
         return 0
     for reason in found.reasons:
-        print(reason)
+        print(_line(reason))
     if one.artifacts is not None and two.artifacts is not None:
         counts = (found.common, found.only_one, found.only_two)
         both, first, second = (sum(each.values()) for each in counts)
-        print(
-            f"Entries of the compiler: {both} in both, {first} in {one.what}, {second} in {two.what} alone."
-        )
+        told = f"{both} in both, {first} in {one.what}, {second} in {two.what} alone."
+        print(_line(f"Entries of the compiler: {told}"))
     return 0
 
 
@@ -285,11 +286,20 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in aligned)
 
 
+def _line(text: str) -> str:
+    """What a store says, as one line that a terminal only shows: others may have written it.
+
+    >>> _line("a\\nb")
+    'a\\\\nb'
+    """
+    return plain(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["refused"]:
-        return (row["path"], *[""] * 8, f"refused: {row['refused']}")
+        return (_line(row["path"]), *[""] * 8, _line(f"refused: {row['refused']}"))
     return (
-        row["name"],
+        _line(row["name"]),
         str(row["local_rank"]),
         row["facts"],
         _moment(row["made_at"]),

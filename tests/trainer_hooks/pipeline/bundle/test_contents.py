@@ -5,11 +5,11 @@ import io
 import zipfile
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ett_trainer_hooks.pipeline.bundle.contents import Contents, packed, unpacked
+from ett_trainer_hooks.pipeline.bundle.contents import Contents, opened, packed, unpacked
 from ett_trainer_hooks.pipeline.bundle.entry import Entry, RefusedError
 
 BLANK = Entry(
@@ -17,7 +17,7 @@ BLANK = Entry(
     local_rank=0,
     rank=0,
     job_id="",
-    made_at=0.0,
+    made_at=1.0,
     facts={},
     settings={},
     compile_s=0.0,
@@ -39,6 +39,14 @@ def archive(*members):
     with zipfile.ZipFile(buffer, "w") as file:
         for name, data in members:
             file.writestr(name, data)
+    return buffer.getvalue()
+
+
+def compressed(kind):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", kind) as file:
+        file.writestr("artifacts", b"torch " * 20)
+        file.writestr("native/ab/c.so", bytes(range(50)))
     return buffer.getvalue()
 
 
@@ -119,3 +127,24 @@ def test_two_members_of_one_name_are_refused():
 def test_what_is_no_bundle_is_refused(data):
     with pytest.raises(RefusedError, match=r"no readable archive|holds no artifacts"):
         unpacked(data, entry_of(data))
+
+
+ARCHIVES = [
+    compressed(kind) for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+]
+
+
+@given(
+    st.sampled_from(ARCHIVES),
+    st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4),
+)
+@settings(max_examples=400)
+def test_an_archive_that_was_spoiled_before_it_was_signed_is_refused_or_read(data, changes):
+    """Whatever its form of compression: nothing else comes of it."""
+    spoiled = bytearray(data)
+    for place, value in changes:
+        spoiled[int(place * len(spoiled))] = value
+    try:
+        opened(bytes(spoiled), largest=10**6)
+    except RefusedError:
+        pass

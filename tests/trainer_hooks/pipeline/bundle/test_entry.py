@@ -62,6 +62,15 @@ def test_what_is_no_entry_is_refused(data, why):
         decoded(data, None)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"made_at": 1e300}, {"made_at": -1.0}, {"size": -1}, {"local_rank": -1}, {"compile_s": -1.0}]
+)
+def test_a_moment_or_an_amount_that_cannot_be_is_damage(bundle, wrong):
+    """Nobody who lists a store has to reckon with it."""
+    with pytest.raises(RefusedError, match="damaged"):
+        decoded(encoded(bundle(**wrong)[0]), None)
+
+
 def test_one_of_a_later_version_is_refused(bundle):
     with pytest.raises(RefusedError, match="version 2, this program reads 1"):
         decoded(encoded(bundle(version=2)[0]), None)

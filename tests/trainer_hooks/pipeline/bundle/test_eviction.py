@@ -1,12 +1,15 @@
 """Least recently used bundles leave a store that is too large."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ett_trainer_hooks.pipeline.bundle.contents import Contents
-from ett_trainer_hooks.pipeline.bundle.entry import RefusedError
+from ett_trainer_hooks.pipeline.bundle.entry import RefusedError, used_path
 from ett_trainer_hooks.pipeline.bundle.eviction import YOUNG_S, Held, evict, to_evict
+from ett_trainer_hooks.pipeline.bundle.files import PARTIAL
 from ett_trainer_hooks.pipeline.bundle.store import BundleStore
 
 FACTS = {"torch": "2.13", "cpu": "avx avx2", "compiler": "g++ 12"}
@@ -67,6 +70,31 @@ def test_an_object_that_no_bundle_names_goes_once_it_is_old(filled, clock):
     assert evict(filled, 10**9).objects == 0
     clock.now_s += YOUNG_S
     assert evict(filled, 10**9).objects == 3
+
+
+@pytest.mark.parametrize("stamp", [b"nan", b"inf", b"-1", b"1e300", b"then", b""])
+def test_a_moment_of_use_that_cannot_be_is_long_ago(filled, stamp):
+    """So that it goes first, and not never."""
+    held = filled.find("c", FACTS, 0)
+    filled._files().write(used_path(held.sha256), stamp)
+    evict(filled, sum(filled.objects().values()) - 1)
+    assert names(filled) == ["a", "b"]
+
+
+def test_what_writers_that_were_killed_have_left_goes_once_it_is_old(tmp_path, bundle):
+    store = BundleStore(str(tmp_path))
+    store.put(*bundle())
+    left = tmp_path / "objects" / f"tmpx{PARTIAL}"
+    left.write_bytes(b"half a bundle")
+    store.remove_partial()
+    assert left.exists()
+    then = left.stat().st_mtime - YOUNG_S - 60.0
+    os.utime(left, (then, then))
+    assert evict(store, 10**9, dry=True).objects == 0
+    assert left.exists()
+    assert evict(store, 10**9).objects == 0
+    assert not left.exists()
+    assert names(store) == ["dlrm"]
 
 
 def test_bundles_of_another_team_count_as_bundles(address, bundle, clock):

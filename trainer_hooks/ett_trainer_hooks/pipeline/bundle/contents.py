@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,6 +24,19 @@ ARTIFACTS = "artifacts"
 NATIVE = "native/"
 LARGEST = 4 * 2**30
 """Bytes that a bundle may unpack to."""
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OverflowError,
+    UnicodeDecodeError,
+)
+"""What the reader of archives raises, by its forms of compression."""
 _PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}){1,3}")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -67,7 +82,7 @@ def opened(data: bytes, largest: int = LARGEST) -> Contents:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = _read(archive, largest)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+    except UNREADABLE as error:
         raise RefusedError(f"its content is no readable archive ({error})") from None
     if ARTIFACTS not in members:
         raise RefusedError("its content holds no artifacts")

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ett_core.events import Count, Seconds, UnixSeconds
+
 VERSION = 1
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ENTRY = re.compile(r"entries/([^/]+)/([0-9a-f]{16})/(\d+)\.json")
@@ -29,17 +31,17 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     version: int = VERSION
     name: str
     """What was trained: starts that give the same name look for each other's bundles."""
-    local_rank: int
-    rank: int
+    local_rank: Count
+    rank: Count
     """The global rank that saved it."""
     job_id: str
-    made_at: float
+    made_at: UnixSeconds
     """Unix seconds."""
     facts: dict[str, str]
     """The environment it was made in, see `fingerprint`."""
     settings: dict[str, str]
     """Variables of the environment that the compiler reads."""
-    compile_s: float
+    compile_s: Seconds
     """Seconds of compilation that its content cost, in the process that saved it."""
     artifacts: dict[str, list[str]]
     """The compiler's entries by kind (`inductor`, `aot_autograd`, `pgo`, ...): their keys."""
@@ -49,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A hash of what is in the bundle, see `content_name`."""
     sha256: str
     """Of the object's bytes; it names the object."""
-    size: int
+    size: Count
     """Of the object, in bytes."""
     mac: str = ""
     """HMAC-SHA256 of all the rest under the key of a team; empty without one."""

@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ett_trainer_hooks.pipeline.bundle.entry import Entry, object_path, used_path
-from ett_trainer_hooks.pipeline.bundle.store import BundleStore
-
-YOUNG_S = 3600.0
-"""Seconds during which an object without an entry is taken to be one that is just being stored."""
+from ett_trainer_hooks.pipeline.bundle.store import YOUNG_S, BundleStore
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -63,6 +60,7 @@ def evict(store: BundleStore, limit: int, *, dry: bool = False) -> Evicted:
     ]
     gone = to_evict(held, limit, store.now())
     if not dry:
+        store.remove_partial()
         for each in gone:
             for path in (*named.get(each.sha256, ()), object_path(each.sha256), used_path(each.sha256)):
                 store.remove(path)

@@ -39,6 +39,10 @@ class Files(Protocol):
         """Take a file away, if it is there."""
         ...
 
+    def remove_partial(self, before: float) -> None:
+        """Take away what writers that were killed have left; `before`: when it was last changed, Unix seconds."""
+        ...
+
 
 class LocalFiles:
     """Files below a directory that is made for the user alone."""
@@ -63,6 +67,13 @@ class LocalFiles:
     def remove(self, path: str) -> None:
         """As `Files`."""
         (self.root / path).unlink(missing_ok=True)
+
+    def remove_partial(self, before: float) -> None:
+        """As `Files`."""
+        for path in self.root.rglob(f"*{PARTIAL}"):
+            facts = _facts(path)
+            if facts is not None and stat.S_ISREG(facts.st_mode) and facts.st_mtime < before:
+                path.unlink(missing_ok=True)
 
     def _sizes(self, folder: Path) -> Iterator[tuple[str, int]]:
         for path in sorted(folder.rglob("*")):
@@ -117,6 +128,9 @@ class RemoteFiles:
             self._fs.rm_file(f"{self._root}/{path}")
         except FileNotFoundError:
             return
+
+    def remove_partial(self, before: float) -> None:
+        """As `Files`: such places show a file once it is whole."""
 
 
 def is_shared(address: str) -> bool:

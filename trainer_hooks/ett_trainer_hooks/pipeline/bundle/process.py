@@ -181,6 +181,7 @@ class ProcessBundle:
             self._kept_native = set(native)
             contents = Contents(artifacts.whole(), native)
             entry = store.put(self._entry(store, artifacts, contents, compile_s), contents)
+            store.remove_partial()
             if sum(store.objects().values()) > self._settings.limit_bytes:
                 evict(store, self._settings.limit_bytes)
         except (StoreFailedError, OSError) as error:

@@ -35,6 +35,10 @@ from ett_trainer_hooks.pipeline.bundle.trust import why_untrusted
 
 T = TypeVar("T")
 PATIENCE_S = 30.0
+YOUNG_S = 3600.0
+"""Seconds during which what belongs to no bundle is taken to be just being stored."""
+LATEST = 4e9
+"""Unix seconds: a moment after it is none."""
 LOOKED_AT = 8
 """Bundles of a name that are looked at, at most, to say why none fits."""
 
@@ -146,13 +150,22 @@ class BundleStore:
     def used_at(self, sha256: str) -> float:
         """When an object was last used, Unix seconds; 0 where nobody noted it."""
         try:
-            return float(self._file(used_path(sha256)))
+            moment = float(self._file(used_path(sha256)))
         except (FileNotFoundError, ValueError):
             return 0.0
+        return moment if 0.0 <= moment < LATEST else 0.0
 
     def remove(self, path: str) -> None:
         """Take a file of the store away."""
         self._ask(lambda files: files.remove(path))
+
+    def remove_partial(self) -> None:
+        """Take away what writers that were killed have left.
+
+        Raises:
+            StoreFailedError: the store cannot be asked.
+        """
+        self._ask(lambda files: files.remove_partial(self._now() - YOUNG_S))
 
     def now(self) -> float:
         """Unix seconds by the clock of this store's user."""
