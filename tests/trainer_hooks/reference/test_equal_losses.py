@@ -1,12 +1,17 @@
-"""With code that the compiler has made, every part on and none: the job learns the same."""
+"""With code that the compiler has made, with every part, each of them and none: the job learns the same."""
 
 from __future__ import annotations
 
 import pytest
 from reference_runs import train
 
+from ett_trainer_hooks.pipeline.parts import PARTS
+
 PATIENCE_S = 900.0
 STEPS = 20
+NEEDS = {"no_wait_staging": "async_checkpoint,no_wait_staging"}
+OFTEN = ["--checkpoint-every-s", "0.001"]
+"""A save at each agreement of the ranks."""
 
 
 @pytest.mark.sweep
@@ -39,3 +44,32 @@ def test_all_parts_learn_what_a_plain_trainer_learns(tmp_path, events_in):
     assert {event.misses for event in found if event.kind == "cache" and event.cache == "fx_graph"} <= {0}
     assert len(list((tmp_path / "first" / "tmp").rglob("*.gch"))) == 1
     assert list((tmp_path / "again" / "tmp").rglob("*.gch")) == []
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    """A host on which starts find each other's code, what a start without parts learns there, and how to start."""
+    pytest.importorskip("torchrec")
+    folder = tmp_path_factory.mktemp("host")
+    environ = {"TMPDIR": folder / "tmp", "TORCHINDUCTOR_CACHE_DIR": folder / "inductor"}
+    (folder / "tmp").mkdir()
+
+    def trained(name, *words):
+        place = folder / name
+        place.mkdir()
+        told = environ | {"ETT_JOB_ID": name, "ETT_JOURNAL_DIR": place / "journal"}
+        told = {variable: str(text) for variable, text in told.items()}
+        more = ["--cache", str(place / "cache"), *OFTEN, *words]
+        return train(place, STEPS, *more, backend="inductor", limit_s=PATIENCE_S, **told)
+
+    return trained, trained("none")
+
+
+@pytest.mark.sweep
+@pytest.mark.service("torch")
+@pytest.mark.service("compiler")
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_learns_what_a_trainer_without_it_learns(host, part):
+    trained, plain = host
+    assert [*plain] == [5, 10, 15, 20]
+    assert trained(part, "--parts", NEEDS.get(part, part)) == plain
