@@ -68,11 +68,15 @@ for each in warm.workers:
 print("start", start, "in", os.getpid(), "with", standby.prepared(), sys.argv[1:], __name__, flush=True)
 for _ in recorder.batches(range(3)):
     pass
+begun = pathlib.Path(os.environ["TMPDIR"], "begun")
+if start == "1" and "AWAITS_ITS_END" in os.environ:
+    first = os.readlink(begun)
+    while pathlib.Path("/proc", first).exists():
+        time.sleep(0.01)
 standby.prepare(warm.up, "words")
 place = pathlib.Path(os.environ["ETT_STANDBY"])
 if start == "0":
     sockets = [place / f"{{rank}}.socket" for rank in range(int(os.environ["WORLD_SIZE"]))]
-    begun = pathlib.Path(os.environ["TMPDIR"], "begun")
     while not (os.path.lexists(begun) if "ALONE" in os.environ else all(each.exists() for each in sockets)):
         time.sleep(0.01)
     if os.environ["RANK"] == os.environ.get("SPARED"):
@@ -254,12 +258,7 @@ def test_a_standby_that_cannot_be_prepared_costs_nothing(job, tmp_path, fails, r
 
 def test_a_rank_that_starts_again_ends_a_standby_that_is_not_ready(job):
     """It waits neither for that nor for a lock that it may hold, and asks for another one."""
-    end = (
-        "first = os.readlink(os.environ['TMPDIR'] + '/begun')\n"
-        "while pathlib.Path('/proc', first).exists(): time.sleep(0.05)\n"
-        "recorder.close('succeeded')"
-    )
-    lines = job.run(end, fails="time.sleep(600)", ALONE="1")
+    lines = job.run(fails="time.sleep(600)", ALONE="1", AWAITS_ITS_END="1")
     assert "with None" in lines[-2]
     assert lines[-1] == "ended 0"
     why = job.decisions()["no standby"]

@@ -142,11 +142,11 @@ class Standbys:
             if kept.keeper.poll() is not None:
                 self._forget(kept)
         for path in self.place.glob("*.wanted"):
-            local_rank = int(path.stem)
-            stamp = path.stat().st_mtime_ns
-            if self._seen.get(local_rank) != stamp:
-                self._seen[local_rank] = stamp
-                self._make(local_rank, path)
+            with suppress(FileNotFoundError):  # the rank has started again
+                local_rank, stamp = int(path.stem), path.stat().st_mtime_ns
+                if self._seen.get(local_rank) != stamp:
+                    self._seen[local_rank] = stamp
+                    self._make(local_rank, Wanted.load(path), path)
 
     def close(self) -> None:
         """End the standbys that nobody has come for, and remove the directory."""
@@ -161,8 +161,7 @@ class Standbys:
         self._kept.clear()
         self._home.remove()
 
-    def _make(self, local_rank: int, path: Path) -> None:
-        wanted = Wanted.load(path)
+    def _make(self, local_rank: int, wanted: Wanted, path: Path) -> None:
         before = self._kept.get(local_rank)
         if before is not None:
             self._hear(before)  # it may have been taken by the very rank that asks
@@ -242,12 +241,8 @@ class Standbys:
             self._tell("a standby is ready", local_rank, words, **values)
         elif "failed" in told:
             kept.has_failed = True
-            self._tell(
-                "no standby",
-                local_rank,
-                f"{'preparing it failed' if kept.standby is None else 'it was ready'}: {told['failed']}; "
-                f"see {self._log(local_rank)}",
-            )
+            when = "preparing it failed: " if kept.standby is None else ""
+            self._tell("no standby", local_rank, f"{when}{told['failed']}; see {self._log(local_rank)}")
         elif "refused" in told:
             self._tell(
                 "the standby was not used", local_rank, f"{told['refused']}; the rank started as usual"
