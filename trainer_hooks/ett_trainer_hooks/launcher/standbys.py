@@ -142,11 +142,15 @@ class Standbys:
             if kept.keeper.poll() is not None:
                 self._forget(kept)
         for path in self.place.glob("*.wanted"):
-            with suppress(FileNotFoundError):  # the rank has started again
+            try:
                 local_rank, stamp = int(path.stem), path.stat().st_mtime_ns
-                if self._seen.get(local_rank) != stamp:
-                    self._seen[local_rank] = stamp
-                    self._make(local_rank, Wanted.load(path), path)
+                if self._seen.get(local_rank) == stamp:
+                    continue
+                wanted = Wanted.load(path)
+            except FileNotFoundError:  # the rank has started again
+                continue
+            self._seen[local_rank] = stamp
+            self._make(local_rank, wanted, path)
 
     def close(self) -> None:
         """End the standbys that nobody has come for, and remove the directory."""
@@ -170,12 +174,15 @@ class Standbys:
                 return
             before.part()
         if before is not None:
-            self._leaving.append(before)
+            self._leaving.append(self._kept.pop(local_rank))
         parts = parted(wanted.argv)
         if parts is None:
             self._tell("no standby", local_rank, "the program is neither a file nor a module")
             return
-        self._kept[local_rank] = self._started(local_rank, wanted, parts[0], path)
+        try:
+            self._kept[local_rank] = self._started(local_rank, wanted, parts[0], path)
+        except OSError as error:
+            self._tell("no standby", local_rank, f"it cannot be started: {error}")
 
     def _started(self, local_rank: int, wanted: Wanted, options: list[str], path: Path) -> _Kept:
         """A new keeper, in a session of its own, which comes after those of the ranks."""
