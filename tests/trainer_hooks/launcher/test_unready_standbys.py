@@ -70,13 +70,17 @@ def test_what_a_rank_starts_is_no_rank_that_starts_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o700)
     environ = {"ETT_STANDBY": str(tmp_path), "LOCAL_RANK": "0"}
-    (tmp_path / "0.wanted").touch()
-    hand_over(environ)
-    assert not (tmp_path / "0.wanted").exists()
+    again, wanted = dict(environ), tmp_path / "0.wanted"
     Recorder.from_env({})
     assert standby.prepare(json.dumps, "x", environ=environ)
     hand_over(environ)
-    assert (tmp_path / "0.wanted").exists()
+    assert wanted.exists()
+    with monkeypatch.context() as another:
+        another.setattr(sys, "orig_argv", ["python", "another.py"])
+        hand_over(again)
+    assert wanted.exists()
+    hand_over(again)
+    assert not wanted.exists()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
         door.bind("0.socket")
         door.listen()

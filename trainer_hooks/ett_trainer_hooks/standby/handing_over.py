@@ -73,10 +73,16 @@ def socket_path(environ: Mapping[str, str]) -> str:
 
 
 def begin_without(path: str) -> None:
-    """Have the launcher end a standby that is not ready: this start must not wait for what that one holds."""
-    try:  # noqa: SIM105 - contextlib takes time to import
-        os.unlink(wanted_path(path))  # noqa: PTH108
-    except OSError:  # none was asked for
+    """Have the launcher end a standby that is not ready: this start must not wait for what that one holds.
+
+    Only the program that has asked for it does, and none that such a program has started.
+    """
+    try:
+        with open(wanted_path(path), "rb") as file:  # noqa: PTH123
+            wanted = json.load(file)
+        if wanted["argv"] == sys.orig_argv:
+            os.unlink(wanted_path(path))  # noqa: PTH108
+    except (OSError, ValueError, KeyError):  # none was asked for
         pass
 
 
