@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from ett_core.choosing import OperationAdvice
 from ett_core.tuning import Asked, Config, KernelAdvice, as_code
 
 SHOWN = 10
@@ -18,15 +19,50 @@ ENOUGH = 3
 _NOT_TOLD = "what won is in the cache directory (TORCHINDUCTOR_CACHE_DIR), not in a trace: name it too"
 
 
-def as_object(kernels: Sequence[KernelAdvice], asked: Sequence[Asked] = ()) -> dict[str, Any]:
-    """What `--json` prints; `_s` are seconds, `attempts` is what journals or an exporter tell."""
+def as_object(
+    kernels: Sequence[KernelAdvice], asked: Sequence[Asked] = (), operations: Sequence[OperationAdvice] = ()
+) -> dict[str, Any]:
+    """What `--json` prints; `_s` are seconds, `attempts` is what journals or an exporter tell.
+
+    `operations` are those that the compiler has several implementations of.
+    """
     return {
+        "operations": [
+            asdict(each) | {"winners": [{"kind": kind, "count": count} for kind, count in each.winners]}
+            for each in operations
+        ],
         "attempts": [asdict(each) for each in asked],
         "tunings": sum(kernel.tunings for kernel in kernels),
         "tuned_s": sum(kernel.tuned_s for kernel in kernels),
         "expected_s": sum(kernel.expected_s for kernel in kernels),
         "kernels": [_kernel_object(kernel) for kernel in kernels],
     }
+
+
+def render_operations(operations: Sequence[OperationAdvice]) -> str:
+    """What choosing among implementations (max-autotune) cost, and what would have done without."""
+    total, choices = sum(each.took_s for each in operations), sum(each.choices for each in operations)
+    words = "choice" if choices == 1 else "choices"
+    lines = [f"{choices:,} {words} among implementations took {total:,.1f} s to compile and measure:"]
+    lines += map(_operation, operations[:SHOWN])
+    if len(operations) > SHOWN:
+        rest = sum(each.took_s for each in operations[SHOWN:])
+        lines.append(f"  and {len(operations) - SHOWN} more, {rest:,.1f} s together (--json has all)")
+    if all(each.library_alone for each in operations):
+        lines.append(
+            "The library won each time: TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS=ATEN (of convolutions "
+            "TORCHINDUCTOR_MAX_AUTOTUNE_CONV_BACKENDS=ATEN) spares the others. Other sizes may want others."
+        )
+    else:
+        lines.append("Keep TORCHINDUCTOR_CACHE_DIR, or a bundle (docs/bundles.md), so that it is chosen once.")
+    return "\n".join(lines)
+
+
+def _operation(each: OperationAdvice) -> str:
+    among = "" if each.candidates is None else f" among up to {each.candidates}"
+    won = ", ".join(f"{kind} {_times(count)}" for kind, count in each.winners)
+    line = f"  {each.operation}: {each.took_s:,.1f} s, {_times(each.choices)}{among}"
+    return f"{line}; won: {won}" if won else line
 
 
 def render_asked(asked: Sequence[Asked], *, has_kernels: bool = False) -> str:

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from ett_cli.autotune_caches import list_hash, parse_kernel, read_cache
-from ett_cli.autotune_traces import MEASURED, parse_tunings
+from ett_cli.autotune_traces import CHOSEN as CHOSEN_NAME
+from ett_cli.autotune_traces import MEASURED, parse_choices, parse_tunings
 from ett_cli.main import main
+from ett_core.choosing import Choice
 from ett_core.events import Cache, TunedKernel, encode
 from ett_core.tuning import Tuning
 
@@ -282,16 +284,39 @@ for kernel in ("triton_poi_fused_add_0", "gather_0", "gather_0", None):
         with dynamo_timed(f"CachingAutotuner.{event}", metadata={"kernel_name": kernel}, **where):
             pass
 """
+CHOSEN = """
+import torch
+from torch._dynamo.utils import dynamo_timed
+from torch._inductor.select_algorithm import _log_autotune_choices_stats
+
+class Caller:
+    def __init__(self, name):
+        self.name, self.description = name, "BLOCK_M=16"
+
+where = {"compile_id": torch._guards.CompileId(frame_id=0, frame_compile_id=0), "is_backward": False}
+torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+for operation, names in (
+    ("mm", ["mm", "triton_mm_3", "triton_mm_4"]), ("mm", ["triton_mm_7", "mm"]), ("bmm", ["bmm", "triton_bmm_9"]),
+):
+    with dynamo_timed(f"{operation}_template_precompiling", **where):
+        pass
+    with dynamo_timed(f"{operation}_template_autotuning", metadata={"autotune_shape": "64x32"}, **where):
+        timings = {Caller(name): float(place) for place, name in enumerate(names, start=1)}
+        _log_autotune_choices_stats(f"{operation}_template_autotuning", timings)
+"""
+
+
+def traced(program, folder):
+    environ = {**os.environ, "TORCH_TRACE": str(folder), "OMP_NUM_THREADS": "1"}
+    made = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, check=False)
+    assert made.returncode == 0, made.stderr.decode()
+    return folder
 
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
     """A trace that torch wrote, in the way in which its autotuner has it write."""
-    folder = tmp_path_factory.mktemp("trace")
-    environ = {**os.environ, "TORCH_TRACE": str(folder), "OMP_NUM_THREADS": "1"}
-    made = subprocess.run([sys.executable, "-c", TRACED], env=environ, capture_output=True, check=False)
-    assert made.returncode == 0, made.stderr.decode()
-    return folder
+    return traced(TRACED, tmp_path_factory.mktemp("trace"))
 
 
 @pytest.mark.service("torch")
@@ -323,3 +348,57 @@ def test_events_without_an_end_and_other_lines_are_passed_over():
     lines = [head, b"\t" + begin + b"\n", b"noise\n", b"\t" + end, head, b'\t{"name": "CachingAutotuner.\n']
     assert parse_tunings(lines) == []
     assert parse_tunings([*lines, head, b"\t" + end]) == [Tuning(kernel="k", config=None, tuned_s=2.0)]
+
+
+@pytest.mark.service("torch")
+def test_a_trace_of_torch_tells_what_choosing_among_implementations_cost_and_what_won(tmp_path, capsys):
+    traced(CHOSEN, tmp_path)
+    assert main(["advise", "autotune", str(tmp_path), "--json"]) == 0
+    told = {each.pop("operation"): each for each in json.loads(capsys.readouterr().out)["operations"]}
+    assert all(each.pop("took_s") > 0 for each in told.values())
+    both = [{"kind": "the library", "count": 1}, {"kind": "triton_mm", "count": 1}]
+    assert told == {
+        "mm": {"choices": 2, "candidates": 3, "winners": both, "library_alone": False},
+        "bmm": {"choices": 1, "candidates": 2, "winners": both[:1], "library_alone": True},
+    }
+    assert main(["advise", "autotune", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("3 choices among implementations took ")
+    assert " s, 2 times among up to 3; won: the library once, triton_mm once\n" in out
+    assert out.endswith("so that it is chosen once.\n")
+
+
+def chosen(operation, *, args, at_s=1.0):
+    """The lines of a trace that tell of a choice which took two seconds, half of them to compile."""
+    lines = []
+    for name, begin_s in ((f"{operation}_template_precompiling", at_s), (f"{operation}{CHOSEN_NAME}", at_s + 1)):
+        for mark, moment_s in (("B", begin_s), ("E", begin_s + 1)):
+            event = {"name": name, "ts": moment_s * 1e6, "ph": mark, "args": args if mark == "E" else {}}
+            lines += [b'V1130 07:41:44.1 1 torch/a.py:1] {"chromium_event": {}}\n', b"\t" + json.dumps(event).encode()]
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("args", "winner", "candidates"),
+    [
+        ({"autotune_choices_stats": '{"num_choices": 2, "best_kernel": "mm"}'}, "mm", 2),
+        ({"autotune_choices_stats": "{"}, "", None),
+        ({"autotune_choices_stats": 7}, "", None),
+        ({}, "", None),
+    ],
+)
+def test_a_choice_of_which_little_is_told_still_cost_its_seconds(args, winner, candidates):
+    (choice,) = parse_choices(chosen("mm", args=args))
+    assert choice == Choice(operation="mm", took_s=2.0, winner=winner, candidates=candidates)
+
+
+def test_where_the_library_won_each_time_the_others_can_be_spared(tmp_path, capsys):
+    stats = {"autotune_choices_stats": json.dumps({"num_choices": 20, "best_kernel": "addmm"})}
+    (tmp_path / "a.log").write_bytes(b"\n".join(chosen("addmm", args=stats) + chosen("addmm", args=stats)))
+    assert main(["advise", "autotune", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "2 choices among implementations took 4.0 s to compile and measure:",
+        "  addmm: 4.0 s, 2 times among up to 20; won: the library 2 times",
+        "The library won each time: TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS=ATEN (of convolutions "
+        "TORCHINDUCTOR_MAX_AUTOTUNE_CONV_BACKENDS=ATEN) spares the others. Other sizes may want others.",
+    ]

@@ -13,6 +13,7 @@ from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
     from ett_cli.compile_answers import Get
+    from ett_core.choosing import OperationAdvice
     from ett_core.events import AnyEvent, Cache
     from ett_core.shapes import Compilation
     from ett_core.tuning import KernelAdvice, Tuning
@@ -91,10 +92,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _autotune(arguments: argparse.Namespace) -> int:
-    from ett_cli.tuning_words import as_object, render, render_asked
+    from ett_cli.tuning_words import as_object, render, render_asked, render_operations
     from ett_core.tuning import advise, asked_by_attempt, tunings_of
 
     kernels: list[KernelAdvice] = []
+    operations: list[OperationAdvice] = []
     if get := _exporter(arguments):
         from ett_cli.compile_answers import ask_tuned
 
@@ -106,16 +108,19 @@ def _autotune(arguments: argparse.Namespace) -> int:
         told = _told([place for place in places if _holds_journals(place)], arguments.job)
         kernels = advise(_tunings(places, tunings_of(told)))
         asked = asked_by_attempt(told)
-    if not kernels and not asked:
+        operations = _operations(places)
+    if not kernels and not asked and not operations:
         print(
             "ett advise: no kernel was tuned in there. Inductor tunes Triton kernels, on GPUs only, "
-            "and keeps what won where several configurations were tried.",
+            "and keeps what won where several configurations were tried; with max-autotune it chooses "
+            "among implementations, of which a trace tells.",
             file=sys.stderr,
         )
         return 1
     words = [render(kernels)] if kernels else []
+    words += [render_operations(operations)] if operations else []
     words += [render_asked(asked, has_kernels=bool(kernels))] if asked else []
-    print(json.dumps(as_object(kernels, asked), indent=1) if arguments.json else "\n\n".join(words))
+    print(json.dumps(as_object(kernels, asked, operations), indent=1) if arguments.json else "\n\n".join(words))
     return 0
 
 
@@ -148,6 +153,15 @@ def _tunings(places: Iterable[Path], recorded: Sequence[Tuning]) -> list[Tuning]
         known = {tuning.kernel for tuning in tunings}
         tunings += [tuning for tuning in others if not known & _names_of(tuning.kernel)]
     return tunings
+
+
+def _operations(places: Iterable[Path]) -> list[OperationAdvice]:
+    """What traces tell of choices among implementations."""
+    from ett_cli.autotune_traces import read_choices
+    from ett_cli.compile_traces import logs_below
+    from ett_core.choosing import advise_choices
+
+    return advise_choices(choice for place in places for log in logs_below(place) for choice in read_choices(log))
 
 
 def _names_of(kernel: str) -> set[str]:
