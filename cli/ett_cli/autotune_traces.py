@@ -80,10 +80,8 @@ def parse_choices(lines: Iterable[bytes]) -> list[Choice]:
         elif name.endswith(CHOSEN):
             operation = name.removesuffix(CHOSEN)
             winner, candidates = _chosen(told.get("autotune_choices_stats"))
-            took_s += prepared_s.pop(operation, 0.0)
-            choices.append(
-                Choice(operation=operation, took_s=took_s, candidates=candidates, winner=winner)
-            )
+            whole_s = took_s + prepared_s.pop(operation, 0.0)
+            choices.append(Choice(operation=operation, took_s=whole_s, candidates=candidates, winner=winner))
     return choices
 
 

@@ -54,7 +54,9 @@ def render_operations(operations: Sequence[OperationAdvice]) -> str:
             "TORCHINDUCTOR_MAX_AUTOTUNE_CONV_BACKENDS=ATEN) spares the others. Other sizes may want others."
         )
     else:
-        lines.append("Keep TORCHINDUCTOR_CACHE_DIR, or a bundle (docs/bundles.md), so that it is chosen once.")
+        lines.append(
+            "Keep TORCHINDUCTOR_CACHE_DIR, or a bundle (docs/bundles.md), so that it is chosen once."
+        )
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""The compiler's choices among implementations of an operation (max-autotune): what they cost, what won. Pure.
+"""The compiler's choices among implementations of an operation (max-autotune): their cost, what won. Pure.
 
 For a matrix multiplication Inductor measures a library's kernel and several of its own templates, each of
 which it has to compile first. Where the library wins each time, all of that was in vain.

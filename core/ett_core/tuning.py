@@ -110,11 +110,15 @@ def asked_by_attempt(events: Iterable[Cache]) -> list[Asked]:
 
 
 def tunings_of(events: Iterable[Cache]) -> list[Tuning]:
-    """The tunings that journals tell of, process by process; a search is part of the tuning before it."""
+    """The tunings that journals tell of, process by process, whatever was read twice.
+
+    A search is part of the tuning before it.
+    """
+    told = {(event.writer, event.seq): event for event in events if event.tuned is not None}
     processes: defaultdict[tuple[int, str], list[Tuning]] = defaultdict(list)
-    for event in sorted(events, key=lambda each: each.seq):
-        if event.tuned is not None:
-            add(processes[event.attempt, event.writer], _as_tuning(event.tuned))
+    for event in sorted(told.values(), key=lambda each: each.seq):
+        assert event.tuned is not None  # noqa: S101 - for the type checker
+        add(processes[event.attempt, event.writer], _as_tuning(event.tuned))
     return [tuning for _, tunings in sorted(processes.items()) for tuning in tunings]
 
 

@@ -296,7 +296,9 @@ class Caller:
 where = {"compile_id": torch._guards.CompileId(frame_id=0, frame_compile_id=0), "is_backward": False}
 torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
 for operation, names in (
-    ("mm", ["mm", "triton_mm_3", "triton_mm_4"]), ("mm", ["triton_mm_7", "mm"]), ("bmm", ["bmm", "triton_bmm_9"]),
+    ("mm", ["mm", "triton_mm_3", "triton_mm_4"]),
+    ("mm", ["triton_mm_7", "mm"]),
+    ("bmm", ["bmm", "triton_bmm_9"]),
 ):
     with dynamo_timed(f"{operation}_template_precompiling", **where):
         pass
@@ -371,10 +373,16 @@ def test_a_trace_of_torch_tells_what_choosing_among_implementations_cost_and_wha
 def chosen(operation, *, args, at_s=1.0):
     """The lines of a trace that tell of a choice which took two seconds, half of them to compile."""
     lines = []
-    for name, begin_s in ((f"{operation}_template_precompiling", at_s), (f"{operation}{CHOSEN_NAME}", at_s + 1)):
+    for name, begin_s in (
+        (f"{operation}_template_precompiling", at_s),
+        (f"{operation}{CHOSEN_NAME}", at_s + 1),
+    ):
         for mark, moment_s in (("B", begin_s), ("E", begin_s + 1)):
             event = {"name": name, "ts": moment_s * 1e6, "ph": mark, "args": args if mark == "E" else {}}
-            lines += [b'V1130 07:41:44.1 1 torch/a.py:1] {"chromium_event": {}}\n', b"\t" + json.dumps(event).encode()]
+            lines += [
+                b'V1130 07:41:44.1 1 torch/a.py:1] {"chromium_event": {}}',
+                b"\t" + json.dumps(event).encode(),
+            ]
     return lines
 
 
@@ -396,9 +404,9 @@ def test_where_the_library_won_each_time_the_others_can_be_spared(tmp_path, caps
     stats = {"autotune_choices_stats": json.dumps({"num_choices": 20, "best_kernel": "addmm"})}
     (tmp_path / "a.log").write_bytes(b"\n".join(chosen("addmm", args=stats) + chosen("addmm", args=stats)))
     assert main(["advise", "autotune", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "2 choices among implementations took 4.0 s to compile and measure:",
-        "  addmm: 4.0 s, 2 times among up to 20; won: the library 2 times",
+    assert capsys.readouterr().out == (
+        "2 choices among implementations took 4.0 s to compile and measure:\n"
+        "  addmm: 4.0 s, 2 times among up to 20; won: the library 2 times\n"
         "The library won each time: TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS=ATEN (of convolutions "
-        "TORCHINDUCTOR_MAX_AUTOTUNE_CONV_BACKENDS=ATEN) spares the others. Other sizes may want others.",
-    ]
+        "TORCHINDUCTOR_MAX_AUTOTUNE_CONV_BACKENDS=ATEN) spares the others. Other sizes may want others.\n"
+    )

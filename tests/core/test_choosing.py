@@ -49,5 +49,7 @@ def test_the_dearest_operation_comes_first_with_what_won():
 
 
 def test_of_a_choice_whose_winner_nobody_told_the_library_is_not_said_to_have_won():
-    (told,) = advise_choices([Choice(operation="mm", took_s=1.0), Choice(operation="mm", took_s=1.0, winner="mm")])
+    (told,) = advise_choices(
+        [Choice(operation="mm", took_s=1.0), Choice(operation="mm", took_s=1.0, winner="mm")]
+    )
     assert (told.winners, told.library_alone) == (((LIBRARY, 1),), False)

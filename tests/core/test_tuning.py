@@ -71,7 +71,7 @@ def test_journals_tell_of_tunings_process_by_process_and_a_search_belongs_to_the
         told(4, tuned_s=3.0, config={"XBLOCK": 4}, kernel="alone", searched=True),
         told(1, writer="v", tuned_s=4.0, config=dict(LIST[2]), **lists),
     ]
-    assert tunings_of(reversed(events)) == [
+    assert tunings_of([*events, *reversed(events)]) == [
         tuned(LIST[2], seconds=4.0),
         tuned((("BLOCK", 96),), seconds=3.0, searched=True),
         Tuning(kernel="made", config=(("XBLOCK", 8),), tuned_s=0.5),

@@ -210,7 +210,7 @@ def is_there(seam):
 print([name for name, seam in SEAMS.items() if not is_there(seam)])
 """
     made = start(program)
-    out, err = made.communicate(timeout=60)
+    out, err = made.communicate(timeout=120)
     assert (out.decode(), made.returncode) == ("[]\n", 0), err.decode()
 
 

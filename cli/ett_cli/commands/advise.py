@@ -120,7 +120,9 @@ def _autotune(arguments: argparse.Namespace) -> int:
     words = [render(kernels)] if kernels else []
     words += [render_operations(operations)] if operations else []
     words += [render_asked(asked, has_kernels=bool(kernels))] if asked else []
-    print(json.dumps(as_object(kernels, asked, operations), indent=1) if arguments.json else "\n\n".join(words))
+    print(
+        json.dumps(as_object(kernels, asked, operations), indent=1) if arguments.json else "\n\n".join(words)
+    )
     return 0
 
 
@@ -161,7 +163,9 @@ def _operations(places: Iterable[Path]) -> list[OperationAdvice]:
     from ett_cli.compile_traces import logs_below
     from ett_core.choosing import advise_choices
 
-    return advise_choices(choice for place in places for log in logs_below(place) for choice in read_choices(log))
+    return advise_choices(
+        choice for place in places for log in logs_below(place) for choice in read_choices(log)
+    )
 
 
 def _names_of(kernel: str) -> set[str]:

@@ -287,10 +287,10 @@ def _table(rows: list[dict[str, Any]]) -> str:
 
 
 def _line(text: str) -> str:
-    """What a store says, as one line that a terminal only shows: others may have written it.
+    r"""What a store says, as one line that a terminal only shows: others may have written it.
 
-    >>> _line("a\\nb")
-    'a\\\\nb'
+    >>> print(_line("a\nb"))
+    a\nb
     """
     return plain(text).replace("\n", "\\n").replace("\t", "\\t")
 

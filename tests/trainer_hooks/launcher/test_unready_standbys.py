@@ -46,7 +46,7 @@ def test_of_a_standby_that_takes_long_it_is_told_how_long_and_why(tmp_path, even
     with closing(standbys):
         wanted.save(standbys.place / "2.wanted")
         standbys.look()
-        eventually(lambda: (tmp_path / "begun").exists())
+        eventually((tmp_path / "begun").exists)
         now[0] += 119.0
         standbys.look()
         assert told == []
@@ -84,7 +84,7 @@ def test_what_a_rank_starts_is_no_rank_that_starts_again(tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
         door.bind("0.socket")
         door.listen()
-        door.setblocking(False)
+        door.settimeout(0)
         hand_over(environ)
         with pytest.raises(BlockingIOError):
             door.accept()

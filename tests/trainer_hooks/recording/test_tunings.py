@@ -1,4 +1,4 @@
-"""Kernels that torch's autotuner tunes, told to a recorder: the tuner is torch's, what it measures is given."""
+"""Kernels that torch's autotuner tunes, told to a recorder: the tuner is torch's, its measures are given."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class Config:
         self.kwargs, self.num_warps, self.num_stages, self.pre_hook = {"BLOCK": block}, warps, 2, None
 
 
-def launcher(config, takes_ms):
-    return SimpleNamespace(
-        config=config, takes_ms=takes_ms, cache_hash="x", n_regs=1, n_spills=0, shared=0, store_cubin=False
-    )
+class Launcher:
+    cache_hash, n_regs, n_spills, shared = "x", 1, 0, 0
+
+    def __init__(self, config, takes_ms):
+        self.config, self.takes_ms = config, takes_ms
 
 
 class Tuner(triton_heuristics.CachingAutotuner):
@@ -40,7 +41,7 @@ class Tuner(triton_heuristics.CachingAutotuner):
             kernel, {"device": device}, configs, None, [], True, heuristic, custom_kernel=own,
             size_hints={"x": 4096}, inductor_meta={"kernel_name": f"{name}_0"},
         )
-        self.launchers = [launcher(*each) for each in zip(configs, takes_ms)]
+        self.launchers = [Launcher(*each) for each in zip(configs, takes_ms)]
         self.precompile_time_taken_ns = 2_000_000_000
 
     def bench(self, launcher, *_, **__):
@@ -50,7 +51,7 @@ class Tuner(triton_heuristics.CachingAutotuner):
         pass
 
     def _precompile_config(self, config):
-        return SimpleNamespace(make_launcher=lambda: launcher(config, 0.1))
+        return SimpleNamespace(make_launcher=lambda: Launcher(config, 0.1))
 
 
 def search(measure, config, _):

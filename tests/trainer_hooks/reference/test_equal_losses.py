@@ -48,7 +48,7 @@ def test_all_parts_learn_what_a_plain_trainer_learns(tmp_path, events_in):
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory):
-    """A host on which starts find each other's code, what a start without parts learns there, and how to start."""
+    """How to start on a host where starts find each other's code, and what one without parts learns there."""
     pytest.importorskip("torchrec")
     folder = tmp_path_factory.mktemp("host")
     environ = {"TMPDIR": folder / "tmp", "TORCHINDUCTOR_CACHE_DIR": folder / "inductor"}

@@ -1,4 +1,4 @@
-"""The directory in which a launcher's standbys listen: only its user may enter it, and it goes with the launcher.
+"""The directory in which a launcher's standbys listen: for its user alone, and gone with the launcher.
 
 Ranks put into it what they were started with, so that nothing of it may stay. Where a launcher was killed a
 keeper removes it; where there was none, or that was killed as well, the next launcher on the host does:

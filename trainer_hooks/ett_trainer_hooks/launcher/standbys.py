@@ -8,7 +8,6 @@ launcher; all others end when the launcher closes the socket that it shares with
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import time

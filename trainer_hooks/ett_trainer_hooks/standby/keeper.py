@@ -57,15 +57,20 @@ def be_nice(nice: int, tries: int = 100) -> None:
     There it does not matter how a process is scheduled beside one of another session, and torchrun starts
     each rank in one of its own. Source: sched(7), autogroups.
     """
-    for _ in range(tries):
-        try:
-            AUTOGROUP.write_text(str(nice))
-        except BlockingIOError:  # all users of the host together may do it ten times a second
-            time.sleep(TRY_S)
-        except OSError:  # this kernel does not
-            return
-        else:
-            return
+    while tries and not _is_nice(nice):
+        tries -= 1
+        time.sleep(TRY_S)
+
+
+def _is_nice(nice: int) -> bool:
+    """Whether there is nothing left to try."""
+    try:
+        AUTOGROUP.write_text(str(nice))
+    except BlockingIOError:  # all users of a host together may do it ten times a second
+        return False
+    except OSError:  # this kernel does not
+        pass
+    return True
 
 
 class _Keeper:
@@ -127,7 +132,7 @@ class _Keeper:
         return f"its process ended with {how} {ended.si_status}"
 
     def _promote(self) -> None:
-        """Have the standby run as this process does, so that it need not wait for an idle processor to say so."""
+        """Have the standby run as this process does: it need not wait for an idle processor to do so."""
         with suppress(OSError):
             if os.sched_getscheduler(self._child) == os.SCHED_IDLE:
                 os.sched_setscheduler(self._child, os.sched_getscheduler(0), os.sched_param(0))

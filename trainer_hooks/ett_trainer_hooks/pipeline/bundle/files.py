@@ -40,7 +40,7 @@ class Files(Protocol):
         ...
 
     def remove_partial(self, before: float) -> None:
-        """Take away what writers that were killed have left; `before`: when it was last changed, Unix seconds."""
+        """Take away what killed writers have left, last changed `before` a moment (Unix seconds)."""
         ...
 
 
