@@ -45,11 +45,11 @@ def events_in() -> Callable[[Path], list[AnyEvent]]:
 
 
 @pytest.fixture
-def eventually() -> Callable[[Callable[[], object]], None]:
-    """Waits until a condition holds; fails after a deadline."""
+def eventually() -> Callable[..., None]:
+    """Waits until a condition holds; fails after a deadline, later for what needs idle processors."""
 
-    def wait(condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + DEADLINE_S
+    def wait(condition: Callable[[], object], patience_s: float = DEADLINE_S) -> None:
+        deadline = time.monotonic() + patience_s
         pause = threading.Event()
         while not condition():
             assert time.monotonic() < deadline, "the condition did not come to hold"

@@ -21,6 +21,8 @@ from ett_trainer_hooks.pipeline import standby
 from ett_trainer_hooks.standby.handing_over import hand_over, is_ours
 from ett_trainer_hooks.standby.wanted import Wanted
 
+PATIENCE_S = 300.0
+"""Until a standby, made on processors that are idle, is there."""
 AGENT = """
 import os, signal, subprocess, sys
 environ = dict(os.environ, LOCAL_RANK="0", RANK="0", WORLD_SIZE="1", TORCHELASTIC_RUN_ID="x")
@@ -152,7 +154,7 @@ def job(ett_run, events_in, tmp_path):
 
         def run(self, *arguments, **more):
             child = self.start(*arguments, **more)
-            out, err = child.communicate(timeout=90.0)
+            out, err = child.communicate(timeout=PATIENCE_S)
             self.err, self.status = err, child.returncode
             self.events = events_in(tmp_path / "journal")
             return out.splitlines()
@@ -210,7 +212,7 @@ def test_signals_to_the_rank_reach_the_program(job):
         lines.append(child.stdout.readline().strip())
     rank = [int(line.split()[1]) for line in lines if line.startswith("rank ")][-1]
     os.kill(rank, signal.SIGTERM)
-    out, _ = child.communicate(timeout=60.0)
+    out, _ = child.communicate(timeout=PATIENCE_S)
     assert out.splitlines()[-1] == "ended 5"
 
 
@@ -224,7 +226,7 @@ def test_a_rank_that_is_killed_takes_its_standby_with_it(job, eventually):
     running = process_in(lines[-2])
     assert lives(running)
     os.kill(rank, signal.SIGKILL)
-    out, _ = child.communicate(timeout=60.0)
+    out, _ = child.communicate(timeout=PATIENCE_S)
     assert out.splitlines()[-1] == "ended -9"
     eventually(lambda: not lives(running))
 
@@ -282,7 +284,7 @@ def test_no_standby_outlives_a_launcher_that_is_killed(job, tmp_path, eventually
     while not lines or lines[-1] != "waits":
         lines.append(child.stdout.readline().strip())
     running = process_in(lines[-2])
-    eventually(lambda: len(list(job.place.glob(f"{PREFIX}*/0.socket"))) == 1)
+    eventually(lambda: len(list(job.place.glob(f"{PREFIX}*/0.socket"))) == 1, PATIENCE_S)
     assert len(standbys_of(job.place)) == 4
     child.kill()
     eventually(lambda: len(standbys_of(job.place)) == 2)
@@ -296,7 +298,7 @@ def test_one_that_waits_removes_the_directory_of_a_launcher_that_was_killed(job,
     """There is no other one that could."""
     child = job.start(SPARED="0")
     places = job.place.glob
-    eventually(lambda: len(list(places(f"{PREFIX}*/0.socket"))) == 1)
+    eventually(lambda: len(list(places(f"{PREFIX}*/0.socket"))) == 1, PATIENCE_S)
     child.kill()
     eventually(lambda: not list(places(f"{PREFIX}*")))
 

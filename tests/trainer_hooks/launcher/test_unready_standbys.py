@@ -16,6 +16,8 @@ from ett_trainer_hooks.pipeline import standby
 from ett_trainer_hooks.standby.handing_over import hand_over
 from ett_trainer_hooks.standby.wanted import Wanted
 
+PATIENCE_S = 300.0
+
 
 def test_of_a_standby_that_takes_long_it_is_told_how_long_and_why(tmp_path, eventually):
     """Once; and how many seconds a ready one took."""
@@ -46,7 +48,7 @@ def test_of_a_standby_that_takes_long_it_is_told_how_long_and_why(tmp_path, even
     with closing(standbys):
         wanted.save(standbys.place / "2.wanted")
         standbys.look()
-        eventually((tmp_path / "begun").exists)
+        eventually((tmp_path / "begun").exists, PATIENCE_S)
         now[0] += 119.0
         standbys.look()
         assert told == []
@@ -60,7 +62,7 @@ def test_of_a_standby_that_takes_long_it_is_told_how_long_and_why(tmp_path, even
         assert (values["local_rank"], values["seconds"]) == (2, 10_119.0)
         assert 0.0 < values["processor_s"] < 10_119.0
         (tmp_path / "go").touch()
-        eventually(lambda: standbys.look() or len(told) > 1)
+        eventually(lambda: standbys.look() or len(told) > 1, PATIENCE_S)
         assert told[1][0] == "a standby is ready"
         assert told[1][1].endswith(", made in 10119 s")
 

@@ -140,7 +140,7 @@ ARCHIVES = [
     st.sampled_from(ARCHIVES),
     st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4),
 )
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_an_archive_that_was_spoiled_before_it_was_signed_is_refused_or_read(data, changes):
     """Whatever its form of compression: nothing else comes of it."""
     spoiled = bytearray(data)

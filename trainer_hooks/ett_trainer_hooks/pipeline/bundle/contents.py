@@ -34,7 +34,7 @@ UNREADABLE = (
     RuntimeError,
     EOFError,
     OverflowError,
-    UnicodeDecodeError,
+    ValueError,
 )
 """What the reader of archives raises, by its forms of compression."""
 _PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}){1,3}")
@@ -82,6 +82,8 @@ def opened(data: bytes, largest: int = LARGEST) -> Contents:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = _read(archive, largest)
+    except RefusedError:
+        raise
     except UNREADABLE as error:
         raise RefusedError(f"its content is no readable archive ({error})") from None
     if ARTIFACTS not in members:
