@@ -14,6 +14,8 @@ from ett_core.events import AnyEvent, Clock, Evidence, Failure, encode
 
 CLOCK_TOLERANCE_S = 2.0
 """Smaller offsets are left as they are."""
+FIRST_MOMENT_S, LAST_MOMENT_S = 1.0, 4e9 - 1.0
+"""Nothing happens before or after these (Unix seconds), whatever is said of a clock."""
 
 
 class Clocks:
@@ -55,12 +57,21 @@ def corrected(event: AnyEvent, offset_s: float) -> AnyEvent:
     """An event with its moments on the receiver's clock."""
     if not offset_s:
         return event
-    moved: dict[str, float] = {"time": event.time - offset_s}
+    moved = {"time": moved_by(event.time, offset_s)}
     if isinstance(event, Evidence) and event.observed_at is not None:
-        moved["observed_at"] = event.observed_at - offset_s
+        moved["observed_at"] = moved_by(event.observed_at, offset_s)
     elif isinstance(event, Failure) and event.first_error_at is not None:
-        moved["first_error_at"] = event.first_error_at - offset_s
+        moved["first_error_at"] = moved_by(event.first_error_at, offset_s)
     return replace(event, **moved)
+
+
+def moved_by(moment: float, offset_s: float) -> float:
+    """A moment of a clock that is ahead by an offset, on the receiver's clock.
+
+    >>> moved_by(1000.0, 60.0), moved_by(1000.0, 3e9), moved_by(3e9, -3e9)
+    (940.0, 1.0, 3999999999.0)
+    """
+    return min(max(moment - offset_s, FIRST_MOMENT_S), LAST_MOMENT_S)
 
 
 def canonical(events: Iterable[AnyEvent]) -> list[AnyEvent]:

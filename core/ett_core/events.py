@@ -28,6 +28,8 @@ UnixSeconds = Annotated[float, msgspec.Meta(gt=0, lt=4e9)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 Step = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+Summand = Annotated[int, msgspec.Meta(ge=0, lt=2**40)]
+"""A count of which millions can be summed and still be kept in 64 bits."""
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Bucket = Annotated[int, msgspec.Meta(ge=0, le=LAST_BUCKET)]
 Label = Annotated[str, msgspec.Meta(max_length=1024)]
@@ -104,10 +106,10 @@ class StepSeconds(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     writer keeps none.
     """
 
-    count: Count
+    count: Summand
     sum: Seconds
     max: Seconds
-    buckets: dict[Bucket, Count] = {}
+    buckets: dict[Bucket, Summand] = {}
 
 
 class Progress(Event, frozen=True, kw_only=True, gc=False, tag="progress"):

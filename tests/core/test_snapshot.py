@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plausible import plausible
 
+from ett_core import details
 from ett_core.accounting import JobFold, Settings, blocks, columns, lane_fold, loop
 from ett_core.accounting.snapshot import MAGIC, dump, load, wrapped
+from ett_core.events import AttemptStart, Cache, Clock, Heartbeat
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
 LATER = (0, 30, 1000, 30_000)
@@ -103,6 +105,27 @@ def test_a_fold_goes_on_after_it_was_dumped():
         dump(fold)
     plain.add(events)
     assert answers(fold, now) == answers(plain, now)
+
+
+@pytest.mark.parametrize("offset_s", [-3.9e9, 3.9e9])
+def test_a_clock_that_is_a_lifetime_off_moves_nothing_out_of_time(offset_s):
+    """Whatever is said of a clock, what its writer said can be accounted for and kept."""
+    said = {"job_id": "job", "attempt": 0, "rank": 0}
+    events = [
+        AttemptStart(**said, writer="w", seq=0, time=1.5, process_started_at=0.5),
+        Cache(**said, writer="w", seq=1, time=2e9, cache="fx_graph", hits=1),
+        Heartbeat(**said, writer="w", seq=2, time=3.9e9),
+        Clock(**said, writer="exporter", seq=0, time=EPOCH, of_writer="w", offset_s=offset_s),
+    ]
+    fold, told = JobFold("job", history=lambda: events), details.JobDetails()
+    fold.add(events[::-1])
+    told.add(events[::-1])
+    account = fold.account(EPOCH)
+    assert sum(account.components.values()) == pytest.approx(account.wall_s)
+    assert load(dump(fold), lambda: events).account(EPOCH) == account
+    again = details.load(details.dump(told))
+    assert again.processes.caches["fx_graph"].hits == 1
+    assert again.nodes.heard_at(0) == told.nodes.heard_at(0)
 
 
 @pytest.fixture(scope="module")

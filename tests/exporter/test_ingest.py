@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ett_core.events import Compile, CompileInput, Failure, Heartbeat, encode
+from ett_core.events import (
+    Compile,
+    CompileInput,
+    Failure,
+    Heartbeat,
+    Progress,
+    StepSeconds,
+    encode,
+)
 from ett_exporter.ingest import (
     RefusedError,
     TooLargeError,
@@ -46,6 +54,9 @@ BAD_LINES = {
     "exit code beyond 64 bits": encode(Failure(**ENVELOPE, exit_code=10**30)),
     "signal beyond 64 bits": encode(Failure(**ENVELOPE, signal=-(2**64))),
     "size beyond 64 bits": encode(Compile(**ENVELOPE, inputs=(CompileInput(source="x", size=(2**64,)),))),
+    "endless steps": encode(
+        Progress(**ENVELOPE, step=1, steps=1, step_seconds=StepSeconds(count=2**40, sum=1.0, max=1.0))
+    ),
     "lone surrogate": line(writer="WW").replace(b"WW", b"\\ud800"),
 }
 

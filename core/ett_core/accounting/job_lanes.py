@@ -21,7 +21,7 @@ from ett_core.accounting.layout import JobEnded
 from ett_core.accounting.sealed import Sealed
 from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive
-from ett_core.clocks import CLOCK_TOLERANCE_S, canonical, order_of
+from ett_core.clocks import CLOCK_TOLERANCE_S, FIRST_MOMENT_S, LAST_MOMENT_S, canonical, order_of
 from ett_core.events import AnyEvent, Clock, JobEnd
 from ett_core.refusals import Refusals
 from ett_core.sequences import WriterSequences
@@ -29,6 +29,7 @@ from ett_core.sequences import WriterSequences
 if TYPE_CHECKING:
     from typing import Self
 
+FIRST_NS, LAST_NS = nanoseconds(FIRST_MOMENT_S), nanoseconds(LAST_MOMENT_S)
 REST_EVERY = 256
 """Events after which the fold looks for attempts to which nothing comes any more."""
 DEFAULTS = Settings()
@@ -179,7 +180,8 @@ class JobLanes:
                         self._add_about_job(event)
                         continue
                     lane = lanes.get(event.attempt) or self._new_lane(event.attempt)
-                    lane.add(round(event.time * NS) - offsets.get(event.writer, 0), event)
+                    offset_ns = offsets.get(event.writer, 0)
+                    lane.add(self._place(event) if offset_ns else round(event.time * NS), event)
                 elif not self.is_cut and (self._conflict or not self._is_repeat(event)):
                     if self._kept is not None:
                         self._kept.append(event)
@@ -218,7 +220,8 @@ class JobLanes:
 
     def _place(self, event: AnyEvent) -> int:
         """Time of an event on the corrected clock, in nanoseconds."""
-        return nanoseconds(event.time) - self._offsets.get(event.writer, 0)
+        at_ns, offset_ns = nanoseconds(event.time), self._offsets.get(event.writer, 0)
+        return min(max(at_ns - offset_ns, FIRST_NS), LAST_NS) if offset_ns else at_ns
 
     def _add_about_job(self, event: AnyEvent) -> None:
         if isinstance(event, JobEnd):
