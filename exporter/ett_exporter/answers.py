@@ -272,12 +272,16 @@ def _failures(page: JobPage) -> list[FailureRow]:
     account = page.view.account
     rows = rows_of_view(page.view).failures
     return [
-        _failure(page, failure, diagnosis, row)
-        for failure, diagnosis, row in zip(account.failures, page.view.diagnoses, rows, strict=True)
+        _failure(page, failure, page.view.cause(place, failure, diagnosis), diagnosis, row)
+        for place, (failure, diagnosis, row) in enumerate(
+            zip(account.failures, page.view.diagnoses, rows, strict=True)
+        )
     ]
 
 
-def _failure(page: JobPage, failure: FailureAccount, diagnosis: Diagnosis, row: Failure) -> FailureRow:
+def _failure(
+    page: JobPage, failure: FailureAccount, cause: str, diagnosis: Diagnosis, row: Failure
+) -> FailureRow:
     return FailureRow(
         **msgspec.structs.asdict(failure),
         id=row.id,
@@ -285,7 +289,7 @@ def _failure(page: JobPage, failure: FailureAccount, diagnosis: Diagnosis, row: 
         retry=row.retry,
         recurrence=row.recurrence,
         losses=row.losses,
-        cause=page.view.cause(failure, diagnosis),
+        cause=cause,
         diagnosis=diagnosis,
         evidence=[
             EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)

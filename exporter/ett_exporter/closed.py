@@ -98,8 +98,8 @@ def page_of(
             account=account,
             diagnoses=[each.diagnosis for each in found],
             causes={
-                each.failure.attempt: cause_words(each.failure, each.diagnosis, each.evidence)
-                for each in found
+                place: cause_words(each.failure, each.diagnosis, each.evidence)
+                for place, each in enumerate(found)
             },
         ),
         evidence={each.failure.attempt: each.evidence for each in found},

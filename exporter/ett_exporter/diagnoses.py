@@ -26,7 +26,10 @@ class Diagnoses:
         """Of each failure how much evidence was told of its attempt."""
         self._changes = 0
         self.causes: Mapping[int, str] = {}
-        """By attempt the causes in short words to which a launcher adds something."""
+        """By place among the failures the causes in short words to which a launcher adds something.
+
+        Attempts may share a number, where a restart forgot to count.
+        """
 
     def of(self, failures: Sequence[FailureAccount], evidence: EvidenceLog) -> Sequence[Diagnosis]:
         """Why each of the failures happened, in their order."""
@@ -35,22 +38,19 @@ class Diagnoses:
         return self._found
 
     def _judge(self, failures: Sequence[FailureAccount], evidence: EvidenceLog) -> None:
-        known = {
-            failure.attempt: (failure, told, why)
-            for failure, told, why in zip(self._failures, self._told, self._found, strict=True)
-        }
+        known = dict(enumerate(zip(self._failures, self._told, self._found, strict=True)))
         found = []
         causes = {}
-        for failure in failures:
-            before, told, why = known.get(failure.attempt, (None, -1, None))
+        for place, failure in enumerate(failures):
+            before, told, why = known.get(place, (None, -1, None))
             if why is None or before != failure or told != evidence.told(failure.attempt):
                 lines = evidence.lines(failure.attempt)
                 why = diagnose(failure, lines)
                 cause = cause_words(failure, why, lines)
                 if cause != cause_words(failure, why):
-                    causes[failure.attempt] = cause
-            elif failure.attempt in self.causes:
-                causes[failure.attempt] = self.causes[failure.attempt]
+                    causes[place] = cause
+            elif place in self.causes:
+                causes[place] = self.causes[place]
             found.append(why)
         self._found = PackedRecords(Packed(Diagnosis, found[:-1], self._archive), found[-1:])
         self._told = tuple(evidence.told(failure.attempt) for failure in failures)

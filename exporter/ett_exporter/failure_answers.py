@@ -36,7 +36,7 @@ def failure_of_job(view: JobView, failure: Failure, place: int, prices: Mapping[
         model=failure.model,
         accelerators=view.details.accelerators,
         accelerator_type=failure.accelerator_type,
-        cause=view.cause(account, diagnosis),
+        cause=view.cause(place, account, diagnosis),
         diagnosis=diagnosis,
         ending=failure.ending,
         retry=failure.retry,

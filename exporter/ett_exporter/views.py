@@ -86,7 +86,7 @@ class JobView(msgspec.Struct, frozen=True):
     diagnoses: Sequence[Diagnosis] = ()
     """Why each of the account's failures happened, in its order."""
     causes: Mapping[int, str] = {}
-    """By attempt the causes in short words to which a launcher adds something."""
+    """By place among the failures the causes in short words to which a launcher adds something."""
     counts: Counts = Counts()
 
     def label(self, name: str) -> str:
@@ -98,9 +98,9 @@ class JobView(msgspec.Struct, frozen=True):
         """What the job is there for: training, unless it says otherwise."""
         return purpose_of(self.details.labels)
 
-    def cause(self, failure: FailureAccount, diagnosis: Diagnosis) -> str:
-        """What ended the attempt of one of the failures, in short words."""
-        return self.causes.get(failure.attempt) or cause_words(failure, diagnosis)
+    def cause(self, place: int, failure: FailureAccount, diagnosis: Diagnosis) -> str:
+        """What ended the attempt of the failure at a place, in short words."""
+        return self.causes.get(place) or cause_words(failure, diagnosis)
 
     @property
     def accelerator_weight(self) -> int:
