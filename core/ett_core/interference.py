@@ -167,7 +167,7 @@ class AsyncSaves:
 
     def _forget(self) -> None:
         """Settle the saves that lie in the older half of the reports, and let those go."""
-        kept = sorted((attempt, report.end) for attempt, some in self._reports.items() for report in some)
+        kept = sorted((attempt, end) for attempt, some in self._reports.items() for end in some.ends())
         horizon = kept[len(kept) // 2]
         settled = self._settled_saves()
         for attempt in [attempt for attempt in self._reports if attempt <= horizon[0]]:

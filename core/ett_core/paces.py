@@ -21,10 +21,9 @@ WindowKey: TypeAlias = tuple[int, int]
 """Attempt, and Unix time in half windows; the window is that half and the one before it."""
 
 FIELDS = 4
-_CELL = Struct("<idddd")
-"""A rank and its pace."""
-_HEAD = Struct("<qqi")
-"""Before the ranks of a half window: its key, and how many they are."""
+_HEAD = Struct("<qqq")
+"""Before the ranks of a half window and their paces: its key, and how many they are."""
+_CELL_BYTES = 8 + 8 * FIELDS
 
 
 class Pace(NamedTuple):
@@ -59,10 +58,11 @@ class Half(Mapping[int, Sequence[float]]):
 
     __slots__ = ("_fields", "_places")
 
-    def __init__(self) -> None:
-        self._places: dict[int, int] = {}
+    def __init__(self, ranks: Iterable[int] = (), fields: array[float] | None = None) -> None:
+        """Start with the fields of some ranks, one rank after the other."""
+        self._places: dict[int, int] = {rank: FIELDS * place for place, rank in enumerate(ranks)}
         """Where the fields of each rank begin."""
-        self._fields = array("d")
+        self._fields = array("d") if fields is None else fields
 
     def add(self, rank: int, steps: float, step_s: float, max_s: float, wait_s: float) -> bool:
         """Add to the pace of a rank; whether it is the first of that rank."""
@@ -94,6 +94,18 @@ class Half(Mapping[int, Sequence[float]]):
         """How many ranks reported."""
         return len(self._places)
 
+    def packed(self) -> bytes:
+        """The ranks and their fields as bytes, 40 a rank."""
+        return array("q", self._places).tobytes() + self._fields.tobytes()
+
+    @classmethod
+    def unpacked(cls, data: memoryview, ranks: int) -> Half:
+        """The paces of so many ranks that gave `data`."""
+        numbers, fields = array("q"), array("d")
+        numbers.frombytes(data[: numbers.itemsize * ranks])
+        fields.frombytes(data[numbers.itemsize * ranks :])
+        return cls(numbers, fields)
+
 
 class Halves:
     """The paces of all ranks by half window.
@@ -124,7 +136,8 @@ class Halves:
 
     def __iter__(self) -> Iterator[WindowKey]:
         """Their keys, in no order."""
-        return iter(self.everything())
+        packed = b"" if self._older is None else self._older.read()
+        return iter(dict.fromkeys([*(key for key, _, _ in _places_of(packed)), *self._open]))
 
     def everything(self) -> dict[WindowKey, Half]:
         """All of them, by key."""
@@ -150,26 +163,41 @@ class Halves:
             self.put([(first, self._open.pop(first))])
         return half
 
-    def put(self, halves: Iterable[tuple[WindowKey, Mapping[int, Sequence[float]]]]) -> None:
+    def put(self, halves: Iterable[tuple[WindowKey, Half]]) -> None:
         """Pack half windows that are not held."""
-        packed = b"" if self._older is None else self._older.read()
+        packed = [b"" if self._older is None else self._older.read()]
         for key, half in halves:
-            packed += _packed(key, half)
+            packed += (_HEAD.pack(*key, len(half)), half.packed())
             self._count += 1
             self._newest = key if self._newest is None else max(self._newest, key)
-        self._older = parcel_of(self._archive, packed)
+        self._older = parcel_of(self._archive, b"".join(packed))
 
     def drop(self, keys: Iterable[WindowKey]) -> None:
         """Let go of half windows, as far as they are held."""
         gone = set(keys)
         self._open = {key: half for key, half in self._open.items() if key not in gone}
-        kept = {key: half for key, half in self._unpacked().items() if key not in gone}
+        packed = b"" if self._older is None else self._older.read()
+        kept = [packed[begin:end] for key, begin, end in _places_of(packed) if key not in gone]
         if len(kept) < self._count:
-            self._older, self._count = None, 0
-            self.put(kept.items())
+            self._count = len(kept)
+            self._older = parcel_of(self._archive, b"".join(kept)) if kept else None
 
     def _unpacked(self) -> dict[WindowKey, Half]:
-        return {} if self._older is None else _unpacked(self._older.read())
+        if self._older is None:
+            return {}
+        packed = memoryview(self._older.read())
+        return {
+            key: Half.unpacked(packed[begin + _HEAD.size : end], (end - begin - _HEAD.size) // _CELL_BYTES)
+            for key, begin, end in _places_of(packed)
+        }
+
+
+def half_of(paces: Mapping[int, Pace]) -> Half:
+    """The half window in which ranks had these paces."""
+    half = Half()
+    for rank, fields in paces.items():
+        half.add(rank, *fields)
+    return half
 
 
 def pace(fields: Sequence[float]) -> Pace:
@@ -177,23 +205,13 @@ def pace(fields: Sequence[float]) -> Pace:
     return Pace(int(fields[0]), *fields[1:])
 
 
-def _packed(key: WindowKey, half: Mapping[int, Sequence[float]]) -> bytes:
-    """A half window, 36 bytes a rank."""
-    return _HEAD.pack(*key, len(half)) + b"".join(_CELL.pack(rank, *pace) for rank, pace in half.items())
-
-
-def _unpacked(packed: bytes) -> dict[WindowKey, Half]:
-    """Half windows that were packed, one after the other."""
-    halves: dict[WindowKey, Half] = {}
+def _places_of(packed: bytes | memoryview) -> Iterator[tuple[WindowKey, int, int]]:
+    """The keys of packed half windows, each with where it begins and ends."""
     at = 0
     while at < len(packed):
         attempt, number, ranks = _HEAD.unpack_from(packed, at)
-        at += _HEAD.size
-        half = halves[attempt, number] = Half()
-        for cell in _CELL.iter_unpack(packed[at : at + ranks * _CELL.size]):
-            half.add(*cell)
-        at += ranks * _CELL.size
-    return halves
+        begin, at = at, at + _HEAD.size + ranks * _CELL_BYTES
+        yield (attempt, number), begin, at
 
 
 def together(one: Sequence[float], other: Sequence[float]) -> Pace:

@@ -23,7 +23,7 @@ import msgspec
 
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 from ett_core.events import Progress
-from ett_core.paces import Half, Halves, Pace, WindowKey, pace, pace_of, together
+from ett_core.paces import Half, Halves, Pace, WindowKey, half_of, pace, pace_of, together
 from ett_core.slowness import Slowness, StragglerRules, Verdict, verdict_on
 
 CELLS_KEPT = 144
@@ -186,7 +186,7 @@ class RankPaces:
     ) -> RankPaces:
         """The paces that gave `state`; under the same rules they judge the same."""
         paces = cls(rules, archive)
-        paces._halves.put(state.halves)
+        paces._halves.put((key, half_of(ranks)) for key, ranks in state.halves)
         paces._cells = sum(len(ranks) for _, ranks in state.halves)
         for key, windows, ratios, waits in state.slow:
             paces._slow[key] = SlowWindows(array("q", windows), array("d", ratios), bytearray(waits))
