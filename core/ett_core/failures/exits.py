@@ -62,6 +62,8 @@ _BY_WORD = re.compile(
     r"|floating point exception|core dumped|fatal python error|sigsegv|sigabrt|sigbus|sigill)",
     re.IGNORECASE | re.ASCII,
 )
+_REPORT = re.compile(r"\bfailed \(exitcode\b|\bexits? with return code\b", re.IGNORECASE | re.ASCII)
+_BY_ABORT = re.compile(r"sigabrt|\babort(?:ed)?\b", re.IGNORECASE | re.ASCII)
 EXIT_NEEDLES = (
     "exitcode",
     "exit code",
@@ -134,10 +136,19 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
         ending = Ending(
             "host_oom" if word == "killed" else "native_crash",
             ROOT,
-            by_abort="abrt" in word or "abort" in word,
+            by_abort=_BY_ABORT.search(line) is not None,
         )
         return ending, None
     return None
+
+
+def is_report(line: str) -> bool:
+    """Whether a launcher tells which of its programs ended: its words are names, and how it ended proves little.
+
+    >>> is_report("failed (exitcode: 1) local_rank: 0 (pid: 11) of binary: /opt/checkpoint-missing/python")
+    True
+    """
+    return _REPORT.search(line) is not None
 
 
 def _name(number: int) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ett_core.failures.exits import is_report
 from ett_core.failures.general import Meaning, meaning
 from ett_core.failures.needles import LINE_LIMIT
 from ett_core.failures.speakers import parted, spoken
@@ -107,7 +108,8 @@ def last_words(data: bytes, harmless: Callable[[str], bool] = lambda _: False) -
             if not harmless(whole):
                 others = 0
                 traceback = _TRACEBACK.search(line) is not None
-                found.append(LastWords(start, whole, is_raised=False, meant=meaning(line, raised=True)))
+                meant = None if is_report(line) else meaning(line, raised=True)
+                found.append(LastWords(start, whole, is_raised=False, meant=meant))
         elif _GOES_ON.search(line):
             others += 1
             if not found or others >= STEPS_OF_OTHERS or parted(found[-1].text)[0] in ("", speaker):

@@ -14,6 +14,7 @@ from functools import partial
 import msgspec
 
 from ett_core.failures.classes import NOT_A_FAILURE, UNKNOWN
+from ett_core.failures.columns import rejoined
 from ett_core.failures.general import Meaning, in_a_file, meaning_of_place
 from ett_core.failures.last_words import last_words
 from ett_core.failures.lines import AT_WARNING, NEEDLES, Sighting, in_general, number_in, read_line
@@ -65,7 +66,7 @@ def scan(
         rules: the rows of `RULES`, in their order, each as it is or with a narrower pattern.
     """
     lines = as_said(data)
-    data = lines.replace(b"\r", b"\n")
+    data = rejoined(lines.replace(b"\r", b"\n"))
     seen: list[Sighting] = []
     starts: list[int] = []
     numbers = LineNumbers(lines)

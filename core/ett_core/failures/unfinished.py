@@ -13,7 +13,7 @@ WRAPPED = range(56, 133)
 """Characters of a line that a printer may have broken in the middle of a sentence."""
 
 _BREAKS_OFF = re.compile(r"[\w,(\[]$", re.ASCII)
-_ANOTHER = re.compile(
+ANOTHER = re.compile(
     r"^(?:Traceback|During handling|The above exception|Exception raised|frame #|terminate called"
     r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b|\[|[IWEF]\d{4} |wandb:|srun:|slurmstepd:"
     r"| {2}File | {2}what\(\)|[-=*#]{3}"
@@ -42,7 +42,7 @@ def whole_message(data: bytes, start: int, end: int) -> str:
         end = end if end >= 0 else len(data)
         line = _line(data, start, end)
         below_speaker, below = parted(line)
-        if below_speaker != speaker or not below.strip() or _ANOTHER.match(below):
+        if below_speaker != speaker or not below.strip() or ANOTHER.match(below):
             break
         if stamp_of(line) is not None and not is_stamped:
             break
