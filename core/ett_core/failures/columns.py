@@ -49,7 +49,11 @@ def rejoined(data: bytes) -> bytes:
     full = [place for place, line in enumerate(told) if len(line) == columns]
     broken = {place for place in full if _goes_on(*told[place : place + 2])}
     least = 1 if columns in USUAL else LINES_AT_LEAST
-    if columns not in COLUMNS or len({told[place] for place in broken}) < least or len(full) > len(broken) * 4 // 3:
+    if (
+        columns not in COLUMNS
+        or len({told[place] for place in broken}) < least
+        or len(full) > len(broken) * 4 // 3
+    ):
         return data
     return b"\n".join(_whole(lines, broken))
 

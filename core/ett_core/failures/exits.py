@@ -143,7 +143,7 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
 
 
 def is_report(line: str) -> bool:
-    """Whether a launcher tells which of its programs ended: its words are names, and how it ended proves little.
+    """Whether a launcher tells which of its programs ended: its words are names and prove little.
 
     >>> is_report("failed (exitcode: 1) local_rank: 0 (pid: 11) of binary: /opt/checkpoint-missing/python")
     True

@@ -78,10 +78,16 @@ def judge(sightings: Sequence[Sighting]) -> Diagnosis:
         or earliest([s for s in seen if _is_unnamed(s)])
     )
     if chosen is not None:
-        better = refined(chosen, seen)
+        better = _without_blame(refined(chosen, seen))
         is_renamed = better.text == chosen.text
         return _diagnosis(better, [better if is_renamed and each is chosen else each for each in seen])
     return _nothing_ended(seen)
+
+
+def _without_blame(chosen: Sighting) -> Sighting:
+    """An end of an unknown kind is never called the root: what is shown followed from what is not."""
+    is_blamed = chosen.failure_class == UNKNOWN and chosen.role == ROOT
+    return msgspec.structs.replace(chosen, role=CASCADE) if is_blamed else chosen
 
 
 def _root(seen: Sequence[Sighting]) -> Sighting | None:

@@ -32,8 +32,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     counter_example: str
     """A line that looks alike and does not mean this."""
     role: str = ROOT
-    certain: bool = True
-    """False where the text alone leaves room for another cause."""
+    certain: bool = False
+    """True where labelled logs bear it out, or who speaks did it; of a cascade: it explains a stop."""
     weak: bool = False
     """True where any better evidence goes before it, whenever it came."""
     vague: bool = False

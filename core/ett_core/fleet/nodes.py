@@ -118,7 +118,8 @@ def _counted(failures: Iterable[Failure]) -> Iterable[Failure]:
     """
     seen: set[tuple[str, str]] = set()
     for failure in failures:
-        if failure.role != ROOT or failure.failure_class in NEVER:
+        is_effect = failure.role != ROOT and failure.failure_class != UNKNOWN
+        if is_effect or failure.failure_class in NEVER:
             continue
         if failure.failure_class in OF_THE_NODE:
             yield failure

@@ -35,7 +35,6 @@ ACCELERATORS = (
         pattern=r"amdgpu.{0,60}(?:gpu reset begin|unrecoverable state)|hw exception by gpu|gpu hang|vram is lost",
         example="amdgpu 0000:05:00.0: amdgpu: GPU reset begin!",
         counter_example="amdgpu 0000:05:00.0: amdgpu: GPU reset(2) succeeded!",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -44,7 +43,6 @@ ACCELERATORS = (
         pattern=r"amdgpu.{0,80}ring \S{1,40} timeout",
         example="amdgpu 0000:05:00.0: amdgpu: ring sdma0 timeout, signaled seq=12, emitted seq=14",
         counter_example="io_uring ring buffer timeout 3",
-        certain=False,
     ),
     Rule(
         failure_class="nvlink_fault",
@@ -97,7 +95,6 @@ ACCELERATORS = (
         r"|neuron.{0,60}(?:uncorrectable|hardware error)",
         example="neuron: nd0: uncorrectable memory error reported",
         counter_example="TPU initialised, 8 cores",
-        certain=False,
     ),
     Rule(
         failure_class="gpu_app_fault",
@@ -105,7 +102,6 @@ ACCELERATORS = (
         pattern=r"ai ?core (?:exception|timeout|error|execution times out)",
         example="rtEventQueryStatus execute failed, reason=[aicore timeout][FUNC:FuncErrorReason]",
         counter_example="the aicore frequency is 1850 MHz",
-        certain=False,
     ),
     Rule(
         failure_class="compile_failure",
@@ -128,7 +124,6 @@ ACCELERATORS = (
         pattern="failed to allocate .{0,60} from device: \\w{0,40}(?:memory|\\(2\\)|\\(1002\\))|memory not available to allocate buffer|cupy.{0,80}out of memory allocating|allocation on device \\d.{0,60}exceed allowed memory",
         example="cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes (allocated so far: 3 bytes).",
         counter_example="out of memory allocating seats",
-        certain=False,
     ),
     Rule(
         failure_class="compile_failure",

@@ -29,7 +29,6 @@ CLOUDS = (
         pattern=r"CreateContainerConfigError|\b0/\d{1,6} nodes are available|Insufficient nvidia\.com/gpu",
         example="Warning FailedScheduling 0/24 nodes are available: 24 Insufficient nvidia.com/gpu.",
         counter_example="24 nodes are available",
-        certain=False,
         weak=True,
         at_warning=True,
     ),
@@ -38,7 +37,6 @@ CLOUDS = (
         needles=("imminent node shutdown", "terminationbykubelet", "node is shutting down"),
         example="DisruptionTarget TerminationByKubelet: Pod was terminated in response to imminent node shutdown.",
         counter_example="the nodes are shut down at night",
-        certain=False,
         at_warning=True,
     ),
     Rule(
@@ -46,7 +44,6 @@ CLOUDS = (
         needles=("no healthy devices present", "unhealthy devices nvidia", "marking device as unhealthy"),
         example="UnexpectedAdmissionError: no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu",
         counter_example="all devices are healthy",
-        certain=False,
         weak=True,
         at_warning=True,
     ),
@@ -70,7 +67,6 @@ CLOUDS = (
         pattern=r"Host EC2 (?:\(instance [\w-]{1,40}\) )?terminated|no more unused capacity|\bNodePreempted\b|(?:low-priority node|spot vm).{0,40}(?:evict|delet|preempt|reclaim)",
         example="statusReason: Host EC2 (instance i-0a12) terminated.",
         counter_example="a low-priority node was added",
-        certain=False,
     ),
     Rule(
         failure_class="host_oom",
@@ -95,7 +91,6 @@ CLOUDS = (
         r"|quota (?:metric|limit)?.{0,40}exceeded.{0,120}(?:gpu|cpu|instance|tpu|vcpu)|exceeded.{0,40}quota.{0,80}(?:gpu|tpu|vcpu|instance)",
         example="InsufficientInstanceCapacity: we currently do not have sufficient p5.48xlarge capacity",
         counter_example="the quota of the home directory is 10 GB",
-        certain=False,
     ),
     Rule(
         failure_class="user_code",
@@ -103,7 +98,6 @@ CLOUDS = (
         pattern=r"ExecuteUserScriptError|AlgorithmError:(?!.{0,40}\bexit code:? 1(?:29|[34]\d)\b)",
         example='AlgorithmError: ExecuteUserScriptError: Command "python train.py" ErrorMessage "ValueError: bad"',
         counter_example="no error of the algorithm",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -111,7 +105,6 @@ CLOUDS = (
         needles=("nodediederror", "due to the node dying", "node has been terminated"),
         example="ray.exceptions.NodeDiedError: Task was killed due to the node dying.",
         counter_example="the node died out in the text",
-        certain=False,
     ),
     Rule(
         failure_class="storage_full",
@@ -131,7 +124,6 @@ CLOUDS = (
         needles=("its owner has died", "owner of the object has died", "ownerdiederror"),
         example="The actor is dead because its owner has died. Owner Id: 0100",
         counter_example="the owner is well",
-        certain=False,
     ),
     Rule(
         failure_class="node_failure",
@@ -147,7 +139,6 @@ CLOUDS = (
         pattern=r"REQUEST_KILL_JOB .{0,60}uid [1-9]|scancel: (?:Signal|Terminating job) \d",
         example="slurmctld: _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=123 uid 1000",
         counter_example="slurmctld: _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=123 uid 0",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -157,7 +148,6 @@ CLOUDS = (
         r"|rendezvous endpoint.{0,40}(?:not reachable|unreachable|not available)",
         example="ssh: connect to host worker-3 port 22: Connection refused",
         counter_example="the rendezvous endpoint is node-0:29500",
-        certain=False,
     ),
     Rule(
         failure_class="service_error",
@@ -171,6 +161,5 @@ CLOUDS = (
         r"|OperationalError.{0,80}(?:connect|timed? ?out|too many connections)",
         example="redis.exceptions.ConnectionError: Error 111 connecting to redis:6379. Connection refused.",
         counter_example="connecting to redis:6379",
-        certain=False,
     ),
 )

@@ -22,7 +22,6 @@ DATA = (
         r"|exceeded (?:the |its )?(?:job |step |task )?memory limit|TERM_MEMLIMIT|PBS: job killed: mem",
         example="numpy._core._exceptions._ArrayMemoryError: Unable to allocate 14.9 GiB for an array",
         counter_example="unable to allocate 3 seats for the array of guests",
-        certain=False,
     ),
     Rule(
         failure_class="shm_exhausted",
@@ -41,7 +40,6 @@ DATA = (
         pattern=r"pin memory thread exited|process pool was terminated abruptly|BrokenProcessPool",
         example="RuntimeError: Pin memory thread exited unexpectedly",
         counter_example="pin memory thread started",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -56,7 +54,6 @@ DATA = (
         needles=("torch._c.pytorchfilereader(",),
         example="    super().__init__(torch._C.PyTorchFileReader(name_or_buffer))",
         counter_example="see the documentation of PyTorchFileReader",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -81,7 +78,6 @@ DATA = (
         r"|BadGzipFile|LZMAError|ZstdError|lz4\w*.{0,40}(?:error|corrupt)|DataLossError|invalid jpeg",
         example="zlib.error: Error -3 while decompressing data: incorrect header check",
         counter_example="time spent decompressing: 3 s",
-        certain=False,
     ),
     Rule(
         failure_class="storage_io",
@@ -116,7 +112,6 @@ DATA = (
         r"|(?<!Local)(?:Repository|Revision|Entry)NotFoundError|api_key not configured|invalid user token|invalid username or password",
         example="requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/org/model",
         counter_example="huggingface_hub.errors.HfHubHTTPError: 429 Client Error: Too Many Requests for url",
-        certain=False,
     ),
     Rule(
         failure_class="object_store",
@@ -148,7 +143,6 @@ DATA = (
         r"(?:NoBrokersAvailable|ConnectionLoss|ConnectionError|unavailable|timed? ?out)",
         example="redis.exceptions.ConnectionError: Error 111 connecting to redis:6379. Connection refused.",
         counter_example="INFO redis connected, 3 keys",
-        certain=False,
     ),
     Rule(
         failure_class="data_corrupt",
@@ -156,7 +150,6 @@ DATA = (
         pattern="broken data stream|(?:failed to|could not|cannot) decode (?:image|video|audio|jpeg|png|sample|record|frame)",
         example="OSError: broken data stream when reading image file",
         counter_example="failed to decode the riddle",
-        certain=False,
     ),
     Rule(
         failure_class="object_store",
@@ -164,6 +157,7 @@ DATA = (
         pattern="an error occurred \\(\\w{1,60}\\) when calling the \\w{0,40}(?:Object|Part|Multipart|Bucket)\\w{0,40} operation|(?:Forbidden|Unauthorized|NotFound|BadGateway|InternalServerError|GatewayTimeout): \\d{3}.{0,40}storage\\.googleapis\\.com",
         example="OSError: [Errno 5] An error occurred (InternalError) when calling the UploadPart operation: We encountered an internal error.",
         counter_example="an error occurred when calling the operator",
+        certain=True,
     ),
     Rule(
         failure_class="object_store",
@@ -185,6 +179,5 @@ DATA = (
         pattern="ApiException: \\((?:5\\d\\d|429)\\)",
         example="kubernetes.client.exceptions.ApiException: (503)",
         counter_example="kubernetes.client.exceptions.ApiException: (404)",
-        certain=False,
     ),
 )

@@ -15,7 +15,6 @@ FAMILIES = (
         pattern=r"execve\(\): .{0,200}/slurm_script: no such file",
         example="slurmstepd: error: execve(): /tmp/slurmd/job29/slurm_script: No such file or directory",
         counter_example="slurmstepd: error: execve(): python3.11: No such file or directory",
-        certain=False,
     ),
     Rule(
         failure_class="node_failure",
@@ -32,7 +31,6 @@ FAMILIES = (
         r"|lost executor \d",
         example="INFO:tensorflow:ShutdownHook: lame workers found: HeartbeatManager(/job:worker/replica:0/task:0)",
         counter_example="0 unhealthy workers",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -42,7 +40,6 @@ FAMILIES = (
         r"|exceeds|not permitted|violates|unable to create step)",
         example="srun: error: Unable to create step for job 17: Requested node configuration is not available",
         counter_example="srun: error: node1: task 0: Exited with exit code 1",
-        certain=False,
     ),
     Rule(
         failure_class="service_error",
@@ -50,7 +47,6 @@ FAMILIES = (
         pattern=r"task launch for \S{1,40} failed on node|application launch failed",
         example="srun: error: Task launch for StepId=36.0 failed on node n1: Job credential expired",
         counter_example="task launch for 36 tasks done",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -59,7 +55,6 @@ FAMILIES = (
         pattern=r"is not an? (?:valid )?(?:tar|zip|gzip|7z|hdf5)\b.{0,20}(?:archive|file)|not a (?:gzip|zip|parquet) file|bad (?:tar|zip) archive",
         example="ValueError: shard-7.tar is not a tar archive, but a , contains b'x'",
         counter_example="wrote the tar archive of logs",
-        certain=False,
     ),
     Rule(
         failure_class="user_code",
@@ -67,7 +62,6 @@ FAMILIES = (
         pattern=r"^Error (?:when constructing operator|when executing \w{1,20} operator)|\] assert on \".{1,200}\" failed",
         example='[/opt/dali/operators/reader/loader.h:22] Assert on "num_shards > id" failed: num_shards must be greater',
         counter_example="we assert on every step",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -86,7 +80,6 @@ FAMILIES = (
         r"|\b(?:CU(?:BLAS|DNN|SPARSE|SOLVER|FFT)|NVJPEG|miopen|rocblas)_STATUS_(?!SUCCESS)\w",
         example="RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( handle )`",
         counter_example="cublasCreate returned CUBLAS_STATUS_SUCCESS",
-        certain=False,
         vague=True,
         broad=True,
     ),
@@ -103,7 +96,6 @@ FAMILIES = (
         r"|error.{0,80}cuda initialization|CUDA unknown error",
         example="Failed to initialize NVML: Unknown Error",
         counter_example="NVML was initialised",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -113,7 +105,6 @@ FAMILIES = (
         r"|UCX\s{1,4}ERROR.{0,200}(?:timeout|retry|unreachable|failed|error)",
         example="[7] create_component:459 NCCL WARN NET/OFI Couldn't open AV. RC: -22, ERROR: Invalid argument",
         counter_example="NCCL INFO NET/Plugin: Failed to find ncclCollNetPlugin_v4 symbol.",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -122,7 +113,6 @@ FAMILIES = (
         pattern=r"bootstrap root ?: (?:rank \d+ of \d+ ranks has already checked in|mismatch in rank count)",
         example="bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in",
         counter_example="NCCL INFO bootstrap root is at 10.0.0.1",
-        certain=False,
     ),
     Rule(
         failure_class="rendezvous_failure",
@@ -143,7 +133,6 @@ FAMILIES = (
         r"|(?:master|worker|rank|head|launcher|rdzv|rendezvous|node|coordinator)[\w.:-]{0,80}'?:? .{0,40}(?:not resolve|no such host|nxdomain)",
         example="socket.gaierror: [Errno -2] Name or service not known",
         counter_example="ping: name or service not known",
-        certain=False,
     ),
     Rule(
         failure_class="network_fault",
@@ -151,7 +140,6 @@ FAMILIES = (
         pattern=r"\[errno (?:99|101|110|113)\] (?!.{0,120}'/)",
         example="TimeoutError: [Errno 110] Connection timed out",
         counter_example="[Errno 2] No such file or directory",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -170,7 +158,6 @@ FAMILIES = (
         pattern=r"\[errno (?:6|16|19|61|71|74|117)\] |MountVolume\.\w+ failed|FailedMount",
         example="OSError: [Errno 117] Structure needs cleaning: '/data/part-3'",
         counter_example="[Errno 2] No such file or directory: '/data/part-3'",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -191,7 +178,6 @@ FAMILIES = (
         r"|(?:failed to|error) (?:down|up)load(?:ing)?\b.{0,80}\b(?:s3|gs|gcs|oci|abfss?|wasbs?|hdfs|r2)://",
         example="RuntimeError: Failed to download s3://bucket/train/index.json -> /tmp/index.json. Got errors:",
         counter_example="ModuleNotFoundError: No module named 'botocore.vendored'",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -217,7 +203,6 @@ FAMILIES = (
         r"|neptune\.\w*\.?\w*exceptions\.\w*Connection\w*|etcdserver: .{0,40}(?:timed out|unavailable|no leader)",
         example="wandb: ERROR Run initialization has timed out after 600 sec.",
         counter_example="wandb: Network error (ReadTimeout), entering retry loop.",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -242,7 +227,6 @@ FAMILIES = (
         r"|coordination ?service.{0,160}(?:unhealthy|heartbeat|disconnect|error)|task.{0,60}heartbeat timeout",
         example="ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.",
         counter_example="the coordination service has started",
-        certain=False,
         at_warning=True,
     ),
     Rule(
@@ -252,7 +236,6 @@ FAMILIES = (
         pattern=r"EI000[26]: |notify register times out|getting socket times out|HCCL.{0,120}(?:timeout occurred|watchdog thread terminated)",
         example="EI0002: The wait execution of the Notify register times out.",
         counter_example="HCCL INFO the timeout is 1800 s",
-        certain=False,
     ),
     Rule(
         failure_class="straggler",
@@ -260,7 +243,6 @@ FAMILIES = (
         needles=("waiting for remainder of ranks", "[missing ranks: ", "stalled ranks:"),
         example="One or more tensors were submitted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds.",
         counter_example="no missing ranks",
-        certain=False,
         at_warning=True,
     ),
     Rule(
@@ -276,7 +258,6 @@ FAMILIES = (
         r"|fatal error condition|: assertion failed\b",
         example="terminate called after throwing an instance of 'std::length_error'",
         counter_example="I0514 10:39:14 retry after check failed: quota",
-        certain=False,
         weak=True,
         broad=True,
     ),
@@ -291,7 +272,6 @@ FAMILIES = (
         ),
         example="Traceback (most recent call last):",
         counter_example="traceback of the walls",
-        certain=False,
         weak=True,
     ),
 )

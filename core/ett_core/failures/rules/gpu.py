@@ -23,12 +23,14 @@ GPU = (
         pattern=_xid(79, 119),
         example="NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.",
         counter_example="NVRM: Xid (PCI:0000:79:00): 31, pid=4, MMU Fault: ENGINE GRAPHICS",
+        certain=True,
     ),
     Rule(
         failure_class="gpu_lost",
         needles=("off the bus", "gpu is lost", "timeout waiting for rpc from gsp", "gsp rpc timeout"),
         example="NVRM: GPU at PCI:0000:06:00: GPU has fallen off the bus.",
         counter_example="the passengers have fallen off the boat",
+        certain=True,
     ),
     Rule(
         failure_class="gpu_lost",
@@ -42,6 +44,7 @@ GPU = (
         pattern=_xid(48, 64, 92, 94, 95, 140),
         example="NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No",
         counter_example="NVRM: Xid (PCI:0000:10:1c): 63, pid=1896, Row Remapper: New row marked for remapping",
+        certain=True,
     ),
     Rule(
         failure_class="gpu_ecc",
@@ -67,7 +70,6 @@ GPU = (
         pattern=_xid(137),
         example="NVRM: Xid (PCI:0000:1b:00): 137, RLW_RXPIPE interrupt hit on link 11 on GPU0: PRIV Error",
         counter_example="NVRM: Xid (PCI:0000:13:07): 31, pid=4, MMU Fault: ENGINE GRAPHICS",
-        certain=False,
     ),
     Rule(
         failure_class="nvlink_fault",
@@ -89,7 +91,6 @@ GPU = (
         pattern=_xid(13, 31, 32, 69),
         example="NVRM: Xid (PCI:0000:cb:00): 13, Graphics SM Warp Exception: Illegal Instruction Parameter",
         counter_example="NVRM: Xid (PCI:0000:13:00): 79, GPU has fallen off the bus.",
-        certain=False,
     ),
     Rule(
         failure_class="gpu_hardware",
@@ -108,7 +109,6 @@ GPU = (
         r"|thermal (?:shutdown|trip).{0,60}gpu",
         example="dcgm: GPU 3 thermal violation: HW Thermal Slowdown is active",
         counter_example="sensors: thermal zone 0 at 43 degrees",
-        certain=False,
     ),
     Rule(
         failure_class="gpu_hardware",
@@ -117,7 +117,6 @@ GPU = (
         example="RuntimeError: CUDA error: unknown error",
         counter_example="upload failed: unknown error, trying again",
         vague=True,
-        certain=False,
     ),
     Rule(
         failure_class="gpu_app_fault",
@@ -134,6 +133,7 @@ GPU = (
         r"|invalid program counter|invalid address space)|access fault by gpu|warp illegal",
         example="RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered",
         counter_example="Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+        certain=True,
     ),
     Rule(
         failure_class="gpu_app_fault",
@@ -144,7 +144,6 @@ GPU = (
         ),
         example="RuntimeError: CUDA error: unspecified launch failure",
         counter_example="the launch failed for unspecified reasons",
-        certain=False,
     ),
     Rule(
         failure_class="gpu_app_fault",
@@ -152,6 +151,7 @@ GPU = (
         pattern=r"\.cuh?:\d+:.{0,120}block: \[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] assertion",
         example="Indexing.cu:1141: indexSelectLargeIndex: block: [615,0,0], thread: [1,0,0] Assertion `i < n` failed.",
         counter_example="test_model.py:14: Assertion `x == y` was checked",
+        certain=True,
     ),
     Rule(
         failure_class="gpu_oom",
@@ -160,6 +160,7 @@ GPU = (
         r"|out of memory (?:while|trying to) allocat\w+.{0,60}(?:gpu|hbm|device)",
         example="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 336.00 MiB. GPU 0 has 79 GiB",
         counter_example="RuntimeError: CUDA error: out of memory",
+        certain=True,
     ),
     Rule(
         failure_class="gpu_oom",
@@ -173,7 +174,6 @@ GPU = (
         r"|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED|(?:CUDA|HIP) out of memory",
         example="RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
         counter_example="java.lang.OutOfMemoryError: Java heap space",
-        certain=False,
     ),
     Rule(
         failure_class="gpu_busy",
@@ -181,6 +181,7 @@ GPU = (
         pattern=r"cuda.{0,60}busy or unavailable|cudaErrorDevicesUnavailable|exclusive[_ ]process",
         example="RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
         counter_example="the line is busy or unavailable",
+        certain=True,
     ),
     Rule(
         failure_class="gpu_busy",
@@ -195,7 +196,6 @@ GPU = (
         example="RuntimeError: CUDA error: out of memory",
         counter_example="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
         vague=True,
-        certain=False,
     ),
     Rule(
         failure_class="cuda_driver",
@@ -216,13 +216,13 @@ GPU = (
         r"|unsupported (?:ptx|toolchain)|not compatible with the current pytorch",
         example="RuntimeError: CUDA error: no kernel image is available for execution on the device",
         counter_example="cudart: driver shutting down",
+        certain=True,
     ),
     Rule(
         failure_class="cuda_driver",
         needles=("no cuda-capable device", "device kernel image is invalid", "system not yet initialized"),
         example="RuntimeError: CUDA error: no CUDA-capable device is detected",
         counter_example="every CUDA-capable device is used",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -248,7 +248,6 @@ GPU = (
         pattern=_xid(43, 45),
         example="NVRM: Xid (PCI:0000:cb:00): 45, pid=4711, name=python3, Ch 00000008",
         counter_example="NVRM: Xid (PCI:0000:45:00): 79, GPU has fallen off the bus.",
-        certain=False,
     ),
     Rule(
         failure_class="unknown",
@@ -257,7 +256,6 @@ GPU = (
         pattern=r"\bXid\b.{0,80}\d",
         example="NVRM: Xid (PCI:0000:cb:00): 38, pid=4711, an event of the driver",
         counter_example="the xid of the transaction",
-        certain=False,
         weak=True,
     ),
 )

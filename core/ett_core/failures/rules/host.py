@@ -11,7 +11,6 @@ HOST = (
         pattern=r"errno 11\] resource temporarily unavailable",
         example="BlockingIOError: [Errno 11] Resource temporarily unavailable",
         counter_example="[Errno 111] Connection refused",
-        certain=False,
     ),
     Rule(
         failure_class="object_store",
@@ -45,13 +44,13 @@ HOST = (
         r"|srun: error:.{0,80}out of memory|cgroup out-of-memory|container.{0,60}killed.{0,40}out of memory",
         example="slurmstepd: error: Detected 1 oom-kill event(s) in StepId=191.batch cgroup.",
         counter_example="memory.events: oom 0 oom_kill 0",
+        certain=True,
     ),
     Rule(
         failure_class="host_oom",
         needles=("is killed by signal: killed", "exited unexpectedly with signal 9"),
         example="RuntimeError: DataLoader worker (pid 22048) is killed by signal: Killed.",
         counter_example="RuntimeError: DataLoader worker (pid 1) is killed by signal: Bus error.",
-        certain=False,
     ),
     Rule(
         failure_class="host_oom",
@@ -67,7 +66,6 @@ HOST = (
         example="RuntimeError: [enforce fail at alloc_cpu.cpp:73] . DefaultCPUAllocator: can't allocate memory: 42 bytes",
         counter_example="OutOfMemoryErrorHandler is registered",
         vague=True,
-        certain=False,
     ),
     Rule(
         failure_class="shm_exhausted",
@@ -81,6 +79,7 @@ HOST = (
         r"|shm_open.{0,40}no space",
         example="ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
         counter_example="out of resource: shared memory, Required: 81920, Hardware limit: 65536",
+        certain=True,
     ),
     Rule(
         failure_class="resource_limit",
@@ -101,6 +100,7 @@ HOST = (
         r"|memlock.{0,60}(?:limit|exceed|too low)|pthread_create failed|inotify.{0,40}limit",
         example="RuntimeError: received 0 items of ancdata",
         counter_example="opened 24 files, not too many",
+        certain=True,
     ),
     Rule(
         failure_class="storage_full",
@@ -108,7 +108,6 @@ HOST = (
         pattern=r"^(?!.{0,400}[\s'\"=:(<]/\w).{0,400}(?:no space left on device|errno 28\b)",
         example="OSError: [Errno 28] No space left on device",
         counter_example="the space left on the device is 28 GB",
-        certain=False,
     ),
     Rule(
         failure_class="storage_full",
@@ -126,6 +125,7 @@ HOST = (
         r"|file ?system (?:is )?full",
         example="OSError: [Errno 28] No space left on device: '/data/ckpt/step_9'",
         counter_example="INFO 40 GB of space left on device",
+        certain=True,
     ),
     Rule(
         failure_class="storage_io",
@@ -188,7 +188,6 @@ HOST = (
         pattern=r"(?-i:(?<!StatusCode\.)\bDEADLINE_EXCEEDED\b|\bUNAVAILABLE:)",
         example="XlaRuntimeError: UNAVAILABLE: the request was not served",
         counter_example="the button is unavailable: read the manual",
-        certain=False,
         broad=True,
     ),
     Rule(
@@ -219,7 +218,6 @@ HOST = (
         r"|LocalEntryNotFoundError|(?:psycopg|OperationalError|redis).{0,120}could not connect to server",
         example="grpc.RpcError: StatusCode.UNAVAILABLE: failed to connect to all addresses",
         counter_example="the button is unavailable: read the manual",
-        certain=False,
     ),
     Rule(
         failure_class="dataloader_failure",
@@ -228,7 +226,6 @@ HOST = (
         r"|DataLoader worker \(pid.{0,30}is killed by signal: (?!killed|bus)",
         example="RuntimeError: DataLoader worker (pid(s) 4711) exited unexpectedly",
         counter_example="DataLoader worker 3 started",
-        certain=False,
     ),
     Rule(
         failure_class="data_corrupt",
@@ -252,6 +249,7 @@ HOST = (
         r"|premature end of (?:jpeg|file)|compressed file ended before|BadZipFile|magic bytes not found|not a parquet file",
         example="OSError: image file is truncated (12 bytes not processed)",
         counter_example="log output was truncated to 100 lines",
+        certain=True,
     ),
     Rule(
         failure_class="not_a_failure",
@@ -285,7 +283,6 @@ HOST = (
         pattern=r"\b(?:ConnectionReset|BrokenPipe|ConnectionRefused|ConnectionAborted)Error\b|multiprocessing.{0,80}EOFError",
         example="ConnectionResetError: [Errno 104] Connection reset by peer",
         counter_example="class ConnectionResetErrorHandler:",
-        certain=False,
         weak=True,
     ),
 )

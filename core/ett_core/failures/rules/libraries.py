@@ -16,7 +16,6 @@ LIBRARIES = (
         r"(?:but got|mismatch|missing|incompatible|not match|does not|doesn't|not in\b|not found)|KeyError: '\w{0,40}state_dict'",
         example="RuntimeError: Expected 2 entries in state dict, but got 4.",
         counter_example="RuntimeError: the state_dict of the model is empty",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -25,7 +24,6 @@ LIBRARIES = (
         pattern=r"\bCheckpointException\b",
         example="torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])",
         counter_example="except CheckpointExceptionGroup as group:",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -48,7 +46,6 @@ LIBRARIES = (
         r"|critical error in pipeline|struct\.error: unpack",
         example="datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset",
         counter_example="from datasets.exceptions import DatasetNotFoundError",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -57,7 +54,6 @@ LIBRARIES = (
         pattern=r"background workers? (?:is|are) no longer alive|(?:data)?loader workers? .{0,60}(?:died|crashed|was killed)",
         example="RuntimeError: One or more background workers are no longer alive. Exiting.",
         counter_example="background workers are alive",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -81,7 +77,6 @@ LIBRARIES = (
         r"|not a valid model identifier|repo id must be|HFValidationError",
         example="lightning.fabric.utilities.exceptions.MisconfigurationException: `Trainer(strategy='x')` is not available",
         counter_example="vocab padded so that it is divisible by 128",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -89,7 +84,6 @@ LIBRARIES = (
         needles=("command not found",),
         example="slurmstepd: error: pyxis:     [ERROR] Command not found: nvidia-container-cli",
         counter_example="the command found nothing",
-        certain=False,
     ),
     Rule(
         failure_class="environment_error",
@@ -104,7 +98,6 @@ LIBRARIES = (
         pattern=r"unable to load .{0,40}librar(?:y|ies)|Error: '_OpNamespace' '\w+' object has no attribute|Error: operator \w+::\w+ does not exist|numpy is not available|dtype size changed|ResolutionImpossible",
         example="RuntimeError: operator torchvision::nms does not exist",
         counter_example="RuntimeError: the row does not exist",
-        certain=False,
         vague=True,
     ),
 )

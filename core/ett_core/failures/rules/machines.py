@@ -10,7 +10,6 @@ MACHINES = (
         needles=("rminitadapter failed", "rm_init_adapter failed"),
         example="NVRM: RmInitAdapter failed! (0x62:0x40:2396)",
         counter_example="the adapter is initialised",
-        certain=False,
     ),
     Rule(
         failure_class="gpu_hardware",
@@ -18,7 +17,6 @@ MACHINES = (
         pattern=r"AER: (?:Multiple )?Uncorrected \((?:Fatal|Non-Fatal)\) error",
         example="pcieport 0000:17:00.0: AER: Uncorrected (Fatal) error received: 0000:18:00.0",
         counter_example="pcieport 0000:17:00.0: AER: Corrected error received: 0000:18:00.0",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -35,7 +33,6 @@ MACHINES = (
         pattern=r"mlx\d.{0,80}(?:health compromised|reached miss count)|unable to find address for: \w",
         example="mlx5_core 0000:a1:00.0: health compromised - reached miss count",
         counter_example="health checked, count 3",
-        certain=False,
     ),
     Rule(
         failure_class="gpu_oom",
@@ -43,7 +40,6 @@ MACHINES = (
         pattern=r"cuda failure(?: \d{1,3})? 'out of memory'",
         example="transport/p2p.cc:18 NCCL WARN Cuda failure 2 'out of memory'",
         counter_example="no cuda failure",
-        certain=False,
     ),
     Rule(
         failure_class="collective_timeout",
@@ -58,7 +54,6 @@ MACHINES = (
         r"|termination timeout for .{0,80}exceeded",
         example="DEADLINE_EXCEEDED: Barrier timed out. Id: sync_global_devices",
         counter_example="the stall inspector is on",
-        certain=False,
         at_warning=True,
     ),
     Rule(
@@ -67,7 +62,6 @@ MACHINES = (
         needles=("nccl operations have failed or timed out", "heartbeat monitor timed out"),
         example="[Rank 5] Some NCCL operations have failed or timed out.",
         counter_example="NCCL operations have not failed",
-        certain=False,
         weak=True,
         at_warning=True,
     ),
@@ -77,7 +71,6 @@ MACHINES = (
         pattern=r"didn't have enough resource: \w",
         example="Node didn't have enough resource: ephemeral-storage, requested: 10485760, used: 0, capacity: 0",
         counter_example="the nodes have enough resources",
-        certain=False,
     ),
     Rule(
         failure_class="peer_failure",
@@ -85,7 +78,6 @@ MACHINES = (
         needles=("cancelled by teardown",),
         example="Cancelled by TearDown. vs. OK)",
         counter_example="the teardown was cancelled",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -95,7 +87,6 @@ MACHINES = (
         pattern=r"crash gathering disabled for sigterm",
         example="coredump_hook.cc:250] RAW: Remote crash gathering disabled for SIGTERM.",
         counter_example="a handler for SIGTERM is installed",
-        certain=False,
     ),
     Rule(
         failure_class="peer_failure",
@@ -104,7 +95,6 @@ MACHINES = (
         pattern=r"\b[1-9]\d{0,5} \w{1,30} replica\(s\) failed",
         example="Message: TFJob myjob has failed because 1 Worker replica(s) failed.",
         counter_example="0 Worker replica(s) failed",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -112,7 +102,6 @@ MACHINES = (
         needles=("mce: [hardware error]",),
         example="mce: [Hardware Error]: Machine check events logged",
         counter_example="mce: using 32 MCE banks",
-        certain=False,
     ),
     Rule(
         failure_class="checkpoint_save_failed",
@@ -120,7 +109,6 @@ MACHINES = (
         pattern=r"read-only file system.{0,40}(?:ckpt|checkpoint|step_\d|\.distcp|\.safetensors)",
         example="OSError: [Errno 30] Read-only file system: '/ckpt/step_10'",
         counter_example="OSError: [Errno 30] Read-only file system: '/data/cache'",
-        certain=False,
     ),
     Rule(
         failure_class="storage_io",
@@ -128,7 +116,6 @@ MACHINES = (
         pattern=r"GPFS: .{0,60}(?:failure|error|unmount)|(?:beegfs|wekafs|ceph|vast)\b.{0,80}(?:error|failed|timed out|not responding)",
         example="mmfs: GPFS: 6027-680 Disk failure. Volume gpfs1. rc = 5.",
         counter_example="beegfs is mounted",
-        certain=False,
         at_warning=True,
     ),
     Rule(
@@ -138,7 +125,6 @@ MACHINES = (
         r"|\bhdfs\.\w{1,40}\.\w{0,40}(?:Error|Exception)",
         example="org.apache.hadoop.hdfs.BlockMissingException: Could not obtain block: BP-12",
         counter_example="import aiobotocore",
-        certain=False,
     ),
     Rule(
         failure_class="data_corrupt",
@@ -147,7 +133,6 @@ MACHINES = (
         r"|(?:checksum|hash) mismatch.{0,120}(?:shard|sample|record|\.mds|\.tar|\.parquet|dataset)",
         example="ValueError: Shard shard.00012.mds checksum mismatch: expected a got b",
         counter_example="hash mismatch of the password",
-        certain=False,
     ),
     Rule(
         failure_class="compile_failure",
@@ -155,7 +140,6 @@ MACHINES = (
         pattern=r"triton.{0,60}device kernel image is invalid",
         example="RuntimeError: Triton Error [CUDA]: device kernel image is invalid",
         counter_example="CUDA error: device kernel image is invalid",
-        certain=False,
     ),
     Rule(
         failure_class="environment_error",
@@ -171,7 +155,6 @@ MACHINES = (
         r"|Error\b.{0,80}(?:missing required|unknown|unexpected) config",
         example="ValueError: tensor parallel size 2 does not divide the world size 3",
         counter_example="the river does not divide the town",
-        certain=False,
     ),
     Rule(
         failure_class="resource_limit",
@@ -179,7 +162,6 @@ MACHINES = (
         pattern=r"ibv_reg_mr.{0,60}cannot allocate memory|memory locking limits|ulimit -l\b.{0,80}(?:too low|increase|raise)",
         example="NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
         counter_example="max locked memory unlimited",
-        certain=False,
     ),
     Rule(
         failure_class="native_crash",
@@ -196,7 +178,6 @@ MACHINES = (
         r"|double free or corruption|sysmalloc: assertion",
         example="free(): invalid next size (normal)",
         counter_example="an invalid pointer of the mouse",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -206,7 +187,6 @@ MACHINES = (
         r"|cudaErrorNoDevice|no nvidia gpu device is present",
         example="E cuda_driver.cc:397] failed call to cuInit: CUDA_ERROR_NO_DEVICE",
         counter_example="cuInit returned CUDA_SUCCESS",
-        certain=False,
     ),
     Rule(
         failure_class="gpu_ecc",
@@ -225,7 +205,6 @@ MACHINES = (
         needles=("sq_intr: error",),
         example="amdgpu: sq_intr: error, se 1, data 0x0, sh 0, priv 1, wave_id 1, simd_id 1, cu_id 11, err_type 2",
         counter_example="amdgpu: sq_intr: auto, se 0",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -244,7 +223,6 @@ MACHINES = (
         r"|(?:heartbeat timeout|unhealthy).{0,200}coordination.?service",
         example="task:37 has been set to ERROR in coordination service: UNAVAILABLE: Task task:37 heartbeat timeout.",
         counter_example="the coordination service has started",
-        certain=False,
         at_warning=True,
     ),
     Rule(
@@ -253,7 +231,6 @@ MACHINES = (
         pattern=r"unable to load .{0,40}from checkpoint.{0,120}exiting|Error\b.{0,60}(?:missing|unexpected) (?:values|entries|tensors|weights) in (?:the )?checkpoint",
         example="[INFO] [RANK 0] Unable to load optimizer from checkpoint /ckpt, exiting. Specify --no-load-rng or --finetune",
         counter_example="unable to load from checkpoint, starting anew",
-        certain=False,
     ),
     Rule(
         failure_class="unknown",
@@ -261,7 +238,6 @@ MACHINES = (
         needles=("due to task failure",),
         example="error: *** STEP 52222788.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***",
         counter_example="due to the failure of tasks nobody came",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -270,14 +246,12 @@ MACHINES = (
         pattern=r"reducing (?:loss scale )?to (?:0\.0\b|\d(?:\.\d{1,20})?e-[23]\d\d)",
         example="Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 5e-324",
         counter_example="Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
-        certain=False,
     ),
     Rule(
         failure_class="compile_failure",
         needles=("triton compilation failed", "is not a recognized processor"),
         example="E0305 torch/_inductor/runtime/triton_heuristics.py:533] Triton compilation failed: triton_poi_fused",
         counter_example="the processor is recognised",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -286,7 +260,6 @@ MACHINES = (
         pattern=r"\b(?:gsutil|aws s3|gcloud storage|s5cmd|azcopy|rclone)\b.{0,300}(?:\bexit (?:code |status )?[1-9]|\bfailed\b|returned non-zero)",
         example="Exception: ((' gsutil cat gs://bucket/train/20.tar',), {'shell': True}): exit 1 (read)",
         counter_example="copied with gsutil",
-        certain=False,
     ),
     Rule(
         failure_class="peer_failure",
@@ -295,7 +268,6 @@ MACHINES = (
         pattern=r"^connection to \S{1,80} closed by remote host|client_loop: send disconnect",
         example="Connection to 10.0.0.7 closed by remote host.",
         counter_example="the shop was closed by the remote host",
-        certain=False,
         weak=True,
     ),
 )

@@ -26,7 +26,6 @@ NETWORK = (
         pattern=r"shm_open failed : permission denied|permission denied.{0,40}/dev/shm",
         example="include/shm.h:27 NCCL WARN Call to shm_open failed : Permission denied",
         counter_example="include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
-        certain=False,
     ),
     Rule(
         failure_class="shm_exhausted",
@@ -35,7 +34,6 @@ NETWORK = (
         r"|error while creating shared memory",
         example="NCCL WARN Error while creating shared memory segment nccl-shm-recv-b7948-0-3-0 (size 4460544)",
         counter_example="NCCL INFO Allocated 9637892 bytes of shared memory in /dev/shm/nccl-CmU6vI",
-        certain=False,
     ),
     Rule(
         failure_class="network_fault",
@@ -46,7 +44,6 @@ NETWORK = (
         r"|mlx5.{0,80}(?:link down|port.{0,12}down)",
         example="NET/IB : Got completion from peer 10.0.0.5<39138> with error 12, opcode 0, len 0, vendor err 129",
         counter_example="NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.4<0>",
-        certain=False,
     ),
     Rule(
         failure_class="network_fault",
@@ -65,7 +62,6 @@ NETWORK = (
         needles=("no route to host", "network is unreachable"),
         example="RuntimeError: [../gloo/transport/tcp/pair.cc:799] connect [10.0.0.3]:4711: No route to host",
         counter_example="the host took another route",
-        certain=False,
     ),
     Rule(
         failure_class="network_fault",
@@ -86,7 +82,6 @@ NETWORK = (
         r"|unable to resolve hostname to a \(local\) address|socket_ifname.{0,60}(?:not found|no such)",
         example="RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error",
         counter_example="NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0",
-        certain=False,
     ),
     Rule(
         failure_class="collective_mismatch",
@@ -102,6 +97,7 @@ NETWORK = (
         r" mismatch|mismatched collective|truncated? message.{0,60}opcount",
         example="RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: ALLREDUCE",
         counter_example="[rank0]: desync debug is switched off",
+        certain=True,
     ),
     Rule(
         failure_class="collective_mismatch",
@@ -109,7 +105,6 @@ NETWORK = (
         pattern=r"message truncated ?: received \d+ bytes instead of \d+",
         example="NCCL WARN Message truncated : received 1024 bytes instead of 256",
         counter_example="[Rank 3] last enqueued NCCL work: 35301, last completed NCCL work: 35300.",
-        certain=False,
     ),
     Rule(
         failure_class="port_in_use",
@@ -117,6 +112,7 @@ NETWORK = (
         example="[c10d] The server socket has failed to bind to 0.0.0.0:47531 (errno: 98 - Address already in use).",
         counter_example="the address is used already in the header",
         at_warning=True,
+        certain=True,
     ),
     Rule(
         failure_class="rendezvous_failure",
@@ -135,7 +131,6 @@ NETWORK = (
         r"|RendezvousConnectionError: the connection|connection to the c10d store has failed|RendezvousStateError"
         r"|timed out after \d+ ?m?s(?:econds)? waiting for (?:clients|workers)"
         r"|connect\(\) timed out\. original timeout",
-        certain=False,
         example="[E socket.cpp:793] [c10d] The client socket has timed out after 60s while trying to connect to (10.0.0.1, 2222).",
         counter_example="[W socket.cpp:601] [c10d] The client socket has failed to connect to [localhost]:29500 (errno: 99), retrying",
     ),
@@ -145,7 +140,6 @@ NETWORK = (
         pattern=r"straggler (?:detected|found|identified)|detected (?:a )?straggler",
         example="straggler detected: rank 12 is 3.1 times slower than the median",
         counter_example="straggler detection is switched on",
-        certain=False,
     ),
     Rule(
         failure_class="collective_timeout",
@@ -170,7 +164,6 @@ NETWORK = (
         r"|timed out waiting \d+ ?ms for (?:recv|send) operation|store.{0,40}socket timeout",
         example="[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)",
         counter_example="barrier passed after waiting for key default_pg/0/0",
-        certain=False,
     ),
     Rule(
         failure_class="peer_failure",
@@ -178,6 +171,7 @@ NETWORK = (
         needles=("rendezvousclosederror", "rendezvousgracefulexiterror"),
         example="torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
         counter_example="the rendezvous is closed at the end",
+        certain=True,
     ),
     Rule(
         failure_class="peer_failure",
@@ -192,7 +186,6 @@ NETWORK = (
         ),
         example="The node 'node-a_187281_0' has failed to send a keep-alive heartbeat to the rendezvous 'none'",
         counter_example="the node sent a keep-alive heartbeat",
-        certain=False,
     ),
     Rule(
         failure_class="peer_failure",
@@ -224,7 +217,6 @@ NETWORK = (
         r"|call to (?:recv|send) .{0,60}failed|endpoint is not connected|communicator was aborted|group has been aborted",
         example="NCCL INFO [Service thread] Connection closed by localRank 2",
         counter_example="SSH: connection closed by user request",
-        certain=False,
     ),
     Rule(
         failure_class="peer_failure",
@@ -242,7 +234,6 @@ NETWORK = (
         pattern=r"nccl error|DistBackendError|nccl(?:UnhandledCuda|Internal|System)Error|unhandled (?:system|cuda) error",
         example="torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1275, internal error",
         counter_example="NCCL INFO no errors so far",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -259,7 +250,6 @@ NETWORK = (
         r"|destroy_process_group\(\) was not called|should dump",
         example="[Rank 1] To avoid data inconsistency, we are taking the entire process down.",
         counter_example="the lift is taking the entire crew down",
-        certain=False,
     ),
     Rule(
         failure_class="peer_failure",
@@ -268,7 +258,6 @@ NETWORK = (
         pattern=r"(?:^|[\]:] ?|Z )command terminated with exit code [1-9]",
         example="command terminated with exit code 137",
         counter_example="command terminated with exit code 0",
-        certain=False,
         weak=True,
     ),
 )

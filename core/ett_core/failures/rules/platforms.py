@@ -75,7 +75,6 @@ PLATFORMS = (
         pattern=r"TERM_OWNER|job killed by owner|(?:deleted|terminated) by (?:\S{1,40} )?qdel|job (?:was |has been )?(?:deleted|cancell?ed) by user",
         example="TERM_OWNER: job killed by owner.",
         counter_example="who calls qdel ends the job",
-        certain=False,
     ),
     Rule(
         failure_class="checkpoint_corrupt",
@@ -89,7 +88,6 @@ PLATFORMS = (
         pattern=r"not an sstable|(?:checkpoint|ckpt)\b.{0,120}\b(?:is incomplete|not finali[sz]ed|missing commit)",
         example="ValueError: Checkpoint at /ckpt/100 is incomplete: missing commit marker",
         counter_example="INFO the checkpoint is complete",
-        certain=False,
     ),
     Rule(
         failure_class="checkpoint_incompatible",
@@ -105,7 +103,6 @@ PLATFORMS = (
         pattern=r"RuntimeError: Parent directory \S{1,300} does not exist",
         example="RuntimeError: Parent directory /ckpt/step_5 does not exist.",
         counter_example="made the parent directory of /ckpt",
-        certain=False,
     ),
     Rule(
         failure_class="data_corrupt",
@@ -118,7 +115,6 @@ PLATFORMS = (
         pattern=r"ended before the end-of-stream marker|incorrect header check|crc check failed",
         example="EOFError: Compressed file ended before the end-of-stream marker was reached",
         counter_example="the end of the stream",
-        certain=False,
     ),
     Rule(
         failure_class="storage_io",
@@ -126,7 +122,6 @@ PLATFORMS = (
         pattern=r"(?:transport endpoint is not connected|errno 107\]).{0,20}['\"]?/\w|nvme\w*: controller is down|i/o error, dev \w",
         example="OSError: [Errno 107] Transport endpoint is not connected: '/mnt/gcs/data'",
         counter_example="send: Transport endpoint is not connected",
-        certain=False,
     ),
     Rule(
         failure_class="object_store",
@@ -134,7 +129,6 @@ PLATFORMS = (
         pattern=r"\b(?:s3fs|gcsfs|adlfs)\.\w{1,20}\.\w*(?:Error|Expired|Exception)",
         example="s3fs.errors.FileExpired: The file s3://bucket/key is expired",
         counter_example="import s3fs.core",
-        certain=False,
         vague=True,
     ),
     Rule(
@@ -142,7 +136,6 @@ PLATFORMS = (
         needles=("contact slurm controller", "slurm controller (connect", "socket timed out on send/recv"),
         example="slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
         counter_example="the slurm controller is ours",
-        certain=False,
     ),
     Rule(
         failure_class="collective_timeout",
@@ -151,7 +144,6 @@ PLATFORMS = (
         pattern=r"(?:received|observed) .{0,40}dump signal\b",
         example="[rank3]:[E501 ProcessGroupNCCL.cpp:1753] [Rank 3] Received a dump signal due to a collective timeout from this local rank",
         counter_example="SIGUSR1 is the dump signal",
-        certain=False,
     ),
     Rule(
         failure_class="shm_exhausted",
@@ -207,6 +199,5 @@ PLATFORMS = (
         r"|(?:checkpoint|ckpt).{0,30}(?:save|saving) timed out|timed out while saving",
         example="Saving the checkpoint took longer than 1800 s, aborting",
         counter_example="WARNING saving the checkpoint took longer than 30 s",
-        certain=False,
     ),
 )

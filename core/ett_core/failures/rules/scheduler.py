@@ -36,6 +36,7 @@ SCHEDULER = (
         r"|exceeded (?:the |its )?(?:maximum |max )?(?:time|walltime|wall clock|run ?time)(?: limit)?|(?:walltime|wall clock|max_run_time) .{0,40}exceeded",
         example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***",
         counter_example="Time limit of the job: 24:00:00",
+        certain=True,
     ),
     Rule(
         failure_class="time_limit",
@@ -43,7 +44,6 @@ SCHEDULER = (
         pattern=r"submitit.{0,120}SIGUSR2|signal SIGUSR2.{0,80}preempt|\bJob (?:has timed out\b|not requeued because: timed-out)",
         example="submitit WARNING (2022-08-12 02:06:11,453) - Caught signal SIGUSR2 on node-a: this job is preempted.",
         counter_example="handler for SIGUSR2 installed",
-        certain=False,
         at_warning=True,
     ),
     Rule(
@@ -75,6 +75,7 @@ SCHEDULER = (
         r"|usage of .{0,40}exceeds the (?:total )?limit",
         example='pod "ns/runner-0" is disrupted: reason "EvictionByEvictionAPI", message "Eviction API: evicting".',
         counter_example="LRU cache: evicted 12 entries",
+        certain=True,
     ),
     Rule(
         failure_class="maintenance",
@@ -91,7 +92,6 @@ SCHEDULER = (
         pattern=r"evict(?:ing|ed) pods? \"?[\w.-]{1,80}/\w|\bEvictedDueTo(?!Preempt)\w",
         example="evicting pod default/trainer-0",
         counter_example="the pods may be evicted",
-        certain=False,
     ),
     Rule(
         failure_class="node_failure",
@@ -123,6 +123,7 @@ SCHEDULER = (
         r"|\s{2,}(?-i:NotReady)(?:,\w{1,30})?\s{2,}|\bnode \S{1,80} is unresponsive",
         example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***",
         counter_example="node is not ready to take work yet; boot id 7 read",
+        certain=True,
     ),
     Rule(
         failure_class="host_oom",
@@ -130,6 +131,7 @@ SCHEDULER = (
         pattern=r"reason:?[\s=\"]{0,12}OOM|OOMKilled|\|OUT_OF_ME\w*|state=OUT_OF_MEMORY",
         example="    Reason:       OOMKilled",
         counter_example="restart policy after OOM: never",
+        certain=True,
     ),
     Rule(
         failure_class="environment_error",
@@ -170,7 +172,6 @@ SCHEDULER = (
         pattern=r"\*\*\* JOB \S{1,40} ON \S{1,80} CANCELLED AT \S{1,30} \*\*\*|\|CANCELLED\|",
         example="slurmstepd: error: *** JOB 191 ON node-a CANCELLED AT 2021-10-27T19:35:36 ***",
         counter_example="slurmstepd: error: *** STEP 191.0 ON node-a CANCELLED AT 2021-10-27T19:35:36 ***",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -179,7 +180,6 @@ SCHEDULER = (
         pattern=r"due to job requeue|(?:caught|received|got|handling) (?:a )?(?:signal )?(?:sigterm|sighup)\b(?! death)",
         example="slurmstepd: error: *** JOB 41 ON n3 CANCELLED AT 2024-05-02T11:00:00 DUE TO JOB REQUEUE ***",
         counter_example="Sending process 165 closing signal SIGTERM",
-        certain=False,
         weak=True,
         at_warning=True,
     ),
@@ -191,7 +191,6 @@ SCHEDULER = (
         r"|^(?:.{0,80}\bline \d{1,6}: {1,4}\d{1,9} )?Terminated(?: {4}|\s{0,4}$)",
         example="W0409 07:28:49.5 1359 torch/distributed/elastic/agent/server/api.py:719] Received 15 death signal, shutting down workers",
         counter_example="Sending process 165 closing signal SIGTERM",
-        certain=False,
         weak=True,
         at_warning=True,
     ),
@@ -227,7 +226,6 @@ SCHEDULER = (
         pattern=r"died with <Signals\.SIG(?:SEGV|BUS|ILL|FPE|ABRT)\b",
         example="subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGSEGV: 11>.",
         counter_example="subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGTERM: 15>.",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -236,7 +234,6 @@ SCHEDULER = (
         pattern=r"died with <Signals\.SIGKILL\b",
         example="subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGKILL: 9>.",
         counter_example="subprocess.CalledProcessError: Command '['python', 'a.py']' died with <Signals.SIGSEGV: 11>.",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -251,7 +248,6 @@ SCHEDULER = (
         ),
         example="torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
         counter_example="0 children failed",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -267,17 +263,20 @@ SCHEDULER = (
         needles=("the job ends as preempted",),
         example="the launcher was told to stop: SIGTERM from pid 7 (slurmstepd) of root; the job ends as preempted",
         counter_example="the launcher got SIGUSR1 from pid 7 and passed it on to those who handle it",
+        certain=True,
     ),
     Rule(
         failure_class="time_limit",
         needles=("the job ends as timed_out",),
         example="the launcher was told to stop: SIGTERM from pid 7 (slurmstepd) of root; the job ends as timed_out",
         counter_example="the launcher got SIGUSR1 from pid 7 and passed it on to those who handle it",
+        certain=True,
     ),
     Rule(
         failure_class="user_cancelled",
         needles=("the job ends as cancelled",),
         example="the launcher was told to stop: SIGTERM from pid 7 (slurmstepd) of root; the job ends as cancelled",
         counter_example="the launcher got SIGUSR1 from pid 7 and passed it on to those who handle it",
+        certain=True,
     ),
 )

@@ -24,7 +24,6 @@ SOFTWARE = (
         pattern=r"permission denied.{0,120}(?:\.distcp|\.metadata|ckpt|checkpoint|\.pt\b|\.safetensors)",
         example="PermissionError: [Errno 13] Permission denied: '/ckpt/step_5/__1_0.distcp'",
         counter_example="PermissionError: [Errno 13] Permission denied: '/data/part-3'",
-        certain=False,
     ),
     Rule(
         failure_class="config_error",
@@ -43,6 +42,7 @@ SOFTWARE = (
         r"|(?:nan|non-?finite)\w* .{0,40}(?:loss|grad\w*).{0,60}(?:stopping|aborting|exiting|ending|terminat)",
         example="RuntimeError: loss is nan at step 4410 -- input_dict: {...}",
         counter_example="WARNING grad norm is inf, skipping step 12",
+        certain=True,
     ),
     Rule(
         failure_class="checkpoint_corrupt",
@@ -63,20 +63,19 @@ SOFTWARE = (
         r"|SafetensorError.{0,60}(?:deserializ|invalid|incomplete)|MetadataIncompleteBuffer|(?:corrupt|truncat|incomplet|damaged)\w* .{0,40}checkpoint",
         example="RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
         counter_example="checkpoint checksum verified",
+        certain=True,
     ),
     Rule(
         failure_class="checkpoint_corrupt",
         needles=("ran out of input",),
         example="EOFError: Ran out of input",
         counter_example="EOFError: EOF when reading a line",
-        certain=False,
     ),
     Rule(
         failure_class="checkpoint_save_failed",
         needles=("some tensors share memory",),
         example="RuntimeError: Some tensors share memory, this will lead to duplicate memory on disk",
         counter_example="tensors may share memory",
-        certain=False,
     ),
     Rule(
         failure_class="checkpoint_save_failed",
@@ -104,6 +103,7 @@ SOFTWARE = (
         r"|(?:checkpoint|state_dict).{0,80}shape mismatch|size mismatch between saved",
         example="RuntimeError: Missing key in checkpoint state_dict: model.2.weight",
         counter_example="INFO no missing keys, 0 unexpected keys",
+        certain=True,
     ),
     Rule(
         failure_class="checkpoint_incompatible",
@@ -174,6 +174,7 @@ SOFTWARE = (
         r"|(?:cudnn|nccl|cuda|numpy|protobuf|torch\w*)\b.{0,40}version mismatch|compiled using numpy 1|can't open file .{0,200}no such file",
         example="ImportError: flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi",
         counter_example="WARNING optional module not installed: no such file or directory",
+        certain=True,
     ),
     Rule(
         failure_class="config_error",
@@ -214,7 +215,6 @@ SOFTWARE = (
         pattern=r"split sizes doesn't match total dim",
         example="RuntimeError: Split sizes doesn't match total dim 0 size",
         counter_example="the split sizes are 3 and 4",
-        certain=False,
     ),
     Rule(
         failure_class="checkpoint_stall",
@@ -239,6 +239,7 @@ SOFTWARE = (
         pattern=r"^stalled: no progress for \d+ s; ended by the launcher",
         example="stalled: no progress for 302 s; ended by the launcher",
         counter_example="no progress for 302 s on this node: ranks 0-1 in the loop",
+        certain=True,
     ),
     Rule(
         failure_class="hang",

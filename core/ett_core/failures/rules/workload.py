@@ -38,7 +38,6 @@ WORKLOAD = (
         needles=("expected to have finished reduction", "expected to mark a variable ready"),
         example="RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
         counter_example="the reduction was expected to have finished",
-        certain=False,
     ),
     Rule(
         failure_class="rendezvous_failure",
@@ -77,7 +76,6 @@ WORKLOAD = (
         pattern=r"IBV_WC_(?!SUCCESS)\w+ERR\b|transport retry counter exceeded|local QP operation err",
         example="NCCL WARN NET/IB: Got completion from peer 10.2.0.7<53312> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_READ(2)",
         counter_example="NET/IB: completion status=IBV_WC_SUCCESS",
-        certain=False,
     ),
     Rule(
         failure_class="network_fault",
@@ -118,7 +116,6 @@ WORKLOAD = (
         pattern=r"lost (?:contact|communication) with (?:the |a |its )?(?:remote )?(?:node|host|server|daemon)",
         example="ORTE has lost communication with a remote daemon.",
         counter_example="contact with the customer was lost",
-        certain=False,
     ),
     Rule(
         failure_class="evicted",
@@ -128,6 +125,7 @@ WORKLOAD = (
         example="DisruptionTarget  True  DeletionByTaintManager  Taint manager: deleting due to NoExecute taint",
         counter_example="cache: 14 entries evicted",
         at_warning=True,
+        certain=True,
     ),
     Rule(
         failure_class="time_limit",
@@ -135,6 +133,7 @@ WORKLOAD = (
         pattern=r"^\s{0,12}[\d_.+]{1,24}(?:\s{1,40}[\w.+-]{1,60}){0,6}\s{1,40}TIMEOUT\s{1,20}\d{1,3}:\d{1,3}|TERM_RUNLIMIT|(?:run ?time) limit\b",
         example="771             TIMEOUT      0:0",
         counter_example="771 requests, TIMEOUT after 3 s",
+        certain=True,
     ),
     Rule(
         failure_class="user_cancelled",
@@ -142,6 +141,7 @@ WORKLOAD = (
         pattern=r"^\s{0,12}[\d_.+]{1,24}(?:\s{1,40}[\w.+-]{1,60}){0,6}\s{1,40}CANCELLED(?: by \d{1,10}|\+)",
         example="771      CANCELLED by 1001   0:0",
         counter_example="slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
+        certain=True,
     ),
     Rule(
         failure_class="preempted",
@@ -149,6 +149,7 @@ WORKLOAD = (
         pattern=r"^\s{0,12}[\d_.+]{1,24}(?:\s{1,40}[\w.+-]{1,60}){0,6}\s{1,40}PREEMPTED\s{1,20}\d{1,3}:\d{1,3}",
         example="771  train  gpu  PREEMPTED  0:0",
         counter_example="a preempted queue is used",
+        certain=True,
     ),
     Rule(
         failure_class="checkpoint_incompatible",
@@ -226,7 +227,6 @@ WORKLOAD = (
         pattern=r"\bsegfault at [0-9a-f]|general protection fault|trap invalid opcode|stack smashing detected|SIGSEGV received",
         example="kernel: python[4411]: segfault at 0 ip 00007f1 sp 00007ffd error 4 in libtorch_cpu.so[7f+1000]",
         counter_example="a general protection of data",
-        certain=False,
         weak=True,
     ),
     Rule(
@@ -253,6 +253,7 @@ WORKLOAD = (
         pattern="^\\s{0,12}[\\d_.+]{1,24}(?:\\s{1,40}[\\w.+-]{1,60}){0,6}\\s{1,40}TIMEOUT\\s{0,20}$|\\bstate\\s{0,12}[:=]\\s{0,4}TIMEOUT\\b",
         example="State         : TIMEOUT (exit code 0)",
         counter_example="state: waiting for the timeout",
+        certain=True,
     ),
     Rule(
         failure_class="preempted",
@@ -260,6 +261,7 @@ WORKLOAD = (
         pattern="^\\s{0,12}[\\d_.+]{1,24}(?:\\s{1,40}[\\w.+-]{1,60}){0,6}\\s{1,40}PREEMPTED\\s{0,20}$|\\bstate\\s{0,12}[:=]\\s{0,4}PREEMPTED\\b|instance/preempted:?[ =]{0,2}TRUE",
         example=" 881       PREEMPTED",
         counter_example="Successfully preempted 0 jobs",
+        certain=True,
     ),
     Rule(
         failure_class="checkpoint_incompatible",
@@ -273,6 +275,7 @@ WORKLOAD = (
         pattern="failed to pull image|Error: failed to import \\w",
         example='Failed to pull image "x/y:z": rpc error: code = NotFound',
         counter_example="failed to import 3 rows of the table",
+        certain=True,
     ),
     Rule(
         failure_class="config_error",
@@ -287,7 +290,6 @@ WORKLOAD = (
         pattern=r"basic_ios::clear: iostream error|unexpected pos \d{1,20} vs \d",
         example="RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 17728 vs 17680",
         counter_example="an unexpected position in the race",
-        certain=False,
         vague=True,
     ),
 )
