@@ -70,9 +70,10 @@ def claim(
 def writer_here(directory: Path) -> Holder | None:
     """The process of this machine that writes to a directory; None where there is none, or none is known."""
     folder = directory / FOLDER
-    if not folder.is_dir():
+    try:
+        number, holder = takes.latest(folder)
+        if holder is not None and takes.is_here(holder) and takes.is_alive(folder, number, holder):
+            return holder
+    except OSError:  # no such folder, or none that we may read: the first rank will say so
         return None
-    number, holder = takes.latest(folder)
-    if holder is None or not takes.is_here(holder):
-        return None
-    return holder if takes.is_alive(folder, number, holder) else None
+    return None
