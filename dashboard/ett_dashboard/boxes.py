@@ -15,7 +15,7 @@ import streamlit as st
 from ett_dashboard.theme import script
 
 _mount = st.components.v2.component(
-    "ett_boxes", html='<div class="ett-boxes"></div>', js=script("boxes.js"), isolate_styles=False
+    "ett_boxes", html='<div class="ett-boxes"></div>', js=script("find.js", "boxes.js"), isolate_styles=False
 )
 
 
@@ -25,12 +25,15 @@ class Box(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     name: str
     """Of the parameter."""
     title: str
-    kind: Literal["few", "several", "many", "words", "amount"]
-    """One of few and several of them (all to be seen), one of many, free words, a number from 0 to `most`."""
+    kind: Literal["few", "several", "many", "find", "words", "amount"]
+    """One of few and several of them (all to be seen), one of many, one of very many (found by a part of its
+    name), free words, a number from 0 to `most`."""
     options: Sequence[str | tuple[str, str]] = ()
     """Words of the address, with the one that is shown where it is another."""
     usual: str = ""
     """What holds without the parameter."""
+    clears: Sequence[str] = ()
+    """Parameters that mean nothing more once something else is chosen here."""
     hint: str = ""
     meaning: str = ""
     titled: bool = False

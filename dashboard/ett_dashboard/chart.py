@@ -50,5 +50,5 @@ def shown_part(key: str, revision: str) -> object:
 
 
 def _draw(figure: dict[str, Any], key: str, **facts: str | bool) -> None:
-    data = {"figure": figure, "plotly": PLOTLY_SOURCE, **facts}
+    data = {"figure": figure, "plotly": PLOTLY_SOURCE, "inTurn": True, **facts}
     _mount(key=key, data=data, on_shown_change=lambda: None)

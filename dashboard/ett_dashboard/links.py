@@ -5,8 +5,6 @@ Pages are drawn with plain links of class `ett-go`. `st.switch_page` would not d
 
 from __future__ import annotations
 
-import uuid
-
 import streamlit as st
 
 from ett_dashboard.theme import script
@@ -17,8 +15,3 @@ _mount = st.components.v2.component("ett_links", html="", js=script("links.js"),
 def followed() -> None:
     """Let links of class `ett-go` be followed without loading the app again."""
     _mount(key="links", data={})
-
-
-def visit(href: str) -> None:
-    """Go to an address of the app; only outside of what refreshes by itself."""
-    _mount(key="visit", data={"href": href, "number": uuid.uuid4().hex})

@@ -94,8 +94,10 @@ class SharedReads:
         """The answer to any question, at most `keep_s` old (its own, if that is longer)."""
         return self._read(question, lambda: self._api.ask(question), question.keep_s, question.about)
 
-    def begin(self, questions: Iterable[Question[Any]]) -> None:
-        """Have questions asked that are about to be asked for, at the same time; waits for none."""
+    def begin(self, questions: Iterable[Question[Any]], job_id: str = "") -> None:
+        """Have asked at the same time what is about to be asked for, of a job first; waits for none."""
+        if job_id:
+            self._begin(self._entry(("job", job_id)), partial(self._api.job, job_id), self._keep_s, job_id)
         for question in questions:
             keep_s = max(question.keep_s, self._keep_s)
             self._begin(self._entry(question), partial(self._api.ask, question), keep_s, question.about)

@@ -185,6 +185,11 @@ def scrolled(html: str, title: str) -> str:
     return f'<div class="ett-scroll" tabindex="0" role="region" aria-label="{escape(title)}">{html}</div>'
 
 
+def lines(text: str, title: str) -> str:
+    """Lines as they were told, in a box of a bounded height; `title` says what they are."""
+    return scrolled(f'<pre class="ett-lines">{escape(text)}</pre>', title)
+
+
 def link(address: str, html: str) -> str:
     """A way to a page of the app."""
     return f'<a class="ett-go" href="{escape(address)}" target="_self">{html}</a>'

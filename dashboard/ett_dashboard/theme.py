@@ -38,10 +38,12 @@ STREAMLIT_OPTIONS: Mapping[str, str | bool] = {
 
 @cache
 def style() -> str:
-    """The style sheet of the pieces that the app draws itself."""
-    return (ASSETS / "style.css").read_text(encoding="utf-8")
+    """The style sheet of the pieces that the app draws itself; `--ett-ground` is the colour behind them."""
+    light, dark = (STREAMLIT_OPTIONS[f"theme.{name}.backgroundColor"] for name in ("light", "dark"))
+    ground = f".stApp {{ --ett-ground: light-dark({light}, {dark}); }}\n"
+    return ground + (ASSETS / "style.css").read_text(encoding="utf-8")
 
 
-def script(name: str) -> str:
+def script(*names: str) -> str:
     """The script of a component; whichever comes first lets links be followed, before it draws any."""
-    return "\n".join((ASSETS / one).read_text(encoding="utf-8") for one in ("go.js", name))
+    return "\n".join((ASSETS / one).read_text(encoding="utf-8") for one in ("go.js", *names))

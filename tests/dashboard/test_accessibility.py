@@ -136,3 +136,6 @@ def test_the_settings_have_no_fault(places, page):
     page.get_by_role("spinbutton", name="Price of an accelerator-hour").wait_for()
     rest(page, "light")
     assert faults(page) == []
+    page.get_by_role("combobox", name="Time zone").click()
+    page.get_by_role("option", name="Africa/Cairo").wait_for()
+    assert faults(page) == []

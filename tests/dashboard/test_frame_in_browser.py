@@ -163,3 +163,35 @@ def test_times_are_in_the_zone_that_the_viewer_chose(app, exporter, page):
     expect(page.locator(".ett-aside")).to_contain_text(re.compile("CES?T"))
     page.goto(f"{app}/?zone=Asia%2FTokyo")
     expect(page.locator(".ett-aside")).to_contain_text("JST")
+
+
+def test_one_of_very_many_is_found_by_parts_of_its_name_with_keys_alone(app, page):
+    """Parts in any order; Escape takes nothing; what is chosen stands in the address; so does none."""
+    page.goto(f"{app}/?zone=Asia%2FTokyo")
+    page.get_by_role("button", name="Settings").click()
+    box = page.get_by_role("combobox", name="Time zone")
+    options = page.get_by_role("listbox", name="Time zone").get_by_role("option")
+    expect(box).to_have_value("Asia/Tokyo")
+    box.click()
+    expect(options.filter(has_text="more: type a part")).to_be_visible()
+    box.press_sequentially("aires argentina")
+    expect(options).to_have_text(["America/Argentina/Buenos_Aires"])
+    box.press("Escape")
+    expect(box).to_have_value("Asia/Tokyo")
+    expect(options).to_have_count(0)
+    box.fill("nowhere at all")
+    expect(options).to_have_text(["Nothing has this in its name"])
+    box.press("Enter")
+    assert "zone=Asia%2FTokyo" in page.url
+    box.fill("europe/b")
+    box.press("ArrowDown")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    chosen = options.nth(1).inner_text()
+    box.press("Enter")
+    page.wait_for_url(f"**/?zone={chosen.replace('/', '%2F')}")
+    page.get_by_role("button", name="Settings").wait_for()
+    if not box.is_visible():
+        page.get_by_role("button", name="Settings").click()
+    box.fill("browser")
+    options.filter(has_text="That of the browser").click()
+    page.wait_for_url(f"{app}/")

@@ -3,8 +3,10 @@
 
 const there = (name) => new URLSearchParams(window.location.search).get(name) ?? "";
 
-function choose({ name, usual }, value) {
+function choose({ name, usual, clears }, value) {
   const address = new URL(window.location.href);
+  if (value === there(name)) return;
+  for (const other of clears ?? []) address.searchParams.delete(other);
   if (value && value !== usual) address.searchParams.set(name, value);
   else address.searchParams.delete(name);
   if (address.href !== window.location.href) go(address.href);
@@ -56,11 +58,16 @@ const kinds = {
     select.onchange = () => choose(box, select.value);
     return [select, () => (select.value = there(box.name))];
   },
+  find: (box) => {
+    const options = pairs(box);
+    const hint = box.hint ?? options.find(([value]) => !value)?.[1] ?? "";
+    return finder(box.title, options, hint, () => there(box.name), (value) => choose(box, value));
+  },
 };
 
 function drawn(box) {
   const [control, show] = kinds[box.kind](box);
-  control.ariaLabel = box.title;
+  if (box.kind !== "find") control.ariaLabel = box.title;
   const title = box.titled ? [node("i", { textContent: box.title, title: box.meaning ?? "" })] : [];
   return [node("div", { className: `ett-box ett-box-${box.kind}` }, ...title, control), show];
 }

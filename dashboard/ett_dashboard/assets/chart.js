@@ -89,11 +89,36 @@ function listen(box) {
   box.on("plotly_relayout", (change) => box.ettSays && tell(box, change));
 }
 
+const idle = window.requestIdleCallback ?? ((go) => setTimeout(go, 50)); // Safari has none
+const LATEST_MS = 1000;
+
+// Comes at once for what is in sight, and for the rest when the browser has nothing else to do.
+function turn(box) {
+  const { top, bottom } = box.getBoundingClientRect();
+  if (bottom > 0 && top < window.innerHeight) return null;
+  return new Promise((go) => idle(go, { timeout: LATEST_MS }));
+}
+
+async function put(box, face, data) {
+  const Plotly = await plotly(data.plotly);
+  if (data.inTurn) await turn(box); // on paper all is drawn before it is printed
+  if (box.ettFace !== face) return; // another figure came meanwhile, or the chart went
+  const { data: traces, layout } = data.figure;
+  const config = {
+    displaylogo: false,
+    displayModeBar: data.zoom ? "hover" : false,
+    modeBarButtons: buttons,
+    responsive: true,
+  };
+  await Plotly.react(box, traces, dressed(layout, box, data.revision), config);
+  listen(box);
+  box.dataset.drawn = String(Number(box.dataset.drawn || 0) + 1);
+}
+
 const buttons = [["zoom2d", "pan2d", "resetScale2d"]];
 
 export default function ({ parentElement, data, setStateValue }) {
   const box = parentElement.querySelector(".ett-chart");
-  const { data: traces, layout } = data.figure;
   box.ettRevision = data.revision;
   box.ettZooms = data.zoom;
   box.ettSays = data.watched ? (shown) => setStateValue("shown", shown) : null;
@@ -104,19 +129,9 @@ export default function ({ parentElement, data, setStateValue }) {
   };
   if (box.ettFace === face) return away;
   box.ettFace = face;
-  box.style.height = layout.height + "px";
+  box.style.height = data.figure.layout.height + "px";
   box.setAttribute("role", "figure"); // an image may hold no buttons, and Plotly has some
   box.setAttribute("aria-label", data.title);
-  const config = {
-    displaylogo: false,
-    displayModeBar: data.zoom ? "hover" : false,
-    modeBarButtons: buttons,
-    responsive: true,
-  };
-  plotly(data.plotly)
-    .then((Plotly) => Plotly.react(box, traces, dressed(layout, box, data.revision), config))
-    .then(() => listen(box))
-    .then(() => (box.dataset.drawn = String(Number(box.dataset.drawn || 0) + 1)))
-    .catch((error) => (box.textContent = error.message));
+  put(box, face, data).catch((error) => (box.textContent = error.message));
   return away;
 }

@@ -69,10 +69,10 @@ def script() -> str:
     Raises:
         ValueError: the app's chart does not begin as expected.
     """
-    chart = (ASSETS / "chart.js").read_text(encoding="utf-8")
+    chart, report = ((ASSETS / name).read_text(encoding="utf-8") for name in ("chart.js", "report.js"))
     if chart.count(DRAWING) != 1:
         raise ValueError(f"chart.js has no single {DRAWING!r}")
-    return f"{chart.replace(DRAWING, 'function draw')}\n{(ASSETS / 'report.js').read_text(encoding='utf-8')}"
+    return f"{chart.replace(DRAWING, 'function draw')}\n{report}"
 
 
 def digest(text: str) -> str:

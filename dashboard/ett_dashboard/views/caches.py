@@ -32,8 +32,9 @@ def show() -> None:
     if not of_app().source.is_whole:
         cache_totals.show()
         return
-    chosen = choices.of_jobs() | _of_runs()
     asked = address.asked()
+    shared_reads().begin((questions.runs({}), questions.runs(choices.chosen(questions.FILTERS))))
+    chosen = choices.of_jobs() | _of_runs()
     frame.live(lambda: _draw(chosen, asked))
 
 

@@ -35,8 +35,9 @@ MEANINGS = {
 
 def show() -> None:
     """Draw the page; the address may name a job, `?job=`."""
-    chosen = choices.of_jobs()
-    asked = address.asked()
+    chosen, asked = choices.jobs_asked(), address.asked()
+    shared_reads().begin((questions.intervals(chosen),))
+    choices.of_jobs()
     job_id = asked.get("job", "")
     job = _known(job_id)
     measured = BY_HAND if job is None else supposed_of(job)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import Literal
 from zoneinfo import available_timezones
 
 from ett_core.purposes import LABEL
@@ -30,20 +31,32 @@ WEIGHT_MEANING = (
 )
 DEAREST = 1e6
 LONGEST_WORD = 40
+MOST_AT_A_GLANCE = 20
+"""Of more options than this one is looked for by a part of its name."""
 
 
 def of_jobs() -> dict[str, str]:
     """The filters of jobs: label or "text" to what was chosen; those that choose nothing are left out."""
+    shared_reads().begin(map(_question_of, FILTERS))
     labels = [any_of(name, name.capitalize(), _told(name)) for name in FILTERS]
     boxes([*labels, words("text", "Text", "Part of a name")], key="filters")
+    return jobs_asked()
+
+
+def jobs_asked() -> dict[str, str]:
+    """What the address says of the filters of jobs."""
     return chosen((*FILTERS, "text"))
 
 
-def window_and_weight() -> tuple[str, str]:
-    """How far back the page looks (1h, 24h, 7d) and what a second of a job weighs: accelerator, job, cost."""
+def window_and_weight() -> None:
+    """Choose how far back the page looks, and what a second of a job weighs."""
     windows = few("window", "Window", WINDOWS, USUAL_WINDOW)
     weights = few("weight", "Weighted by", WEIGHTS, USUAL_WEIGHT, WEIGHT_MEANING)
     boxes([windows, weights], key="weighing")
+
+
+def window_and_weight_asked() -> tuple[str, str]:
+    """How far back the page looks (1h, 24h, 7d) and what a second of a job weighs: accelerator, job, cost."""
     asked = address.asked()
     window, weight = asked.get("window", ""), asked.get("weight", "")
     return window if window in WINDOWS else USUAL_WINDOW, weight if weight in WEIGHTS else USUAL_WEIGHT
@@ -63,7 +76,7 @@ def settings() -> None:
         titled=True,
     )
     boxes(
-        [Box(name="zone", title="Time zone", kind="many", options=_zones(), titled=True), price],
+        [one_of("zone", "Time zone", _zones(), titled=True), price],
         key="settings",
     )
 
@@ -83,7 +96,13 @@ def any_of(name: str, title: str, options: Iterable[str]) -> Box:
     """A choice among many words that come from jobs, or none of them."""
     known = sorted({*options, address.asked().get(name, "")} - {""})
     shown = [("", f"Any {title.lower()}"), *((word, plain(word, LONGEST_WORD)) for word in known)]
-    return Box(name=name, title=title, kind="many", options=shown)
+    return one_of(name, title, shown)
+
+
+def one_of(name: str, title: str, options: Sequence[str | tuple[str, str]], *, titled: bool = False) -> Box:
+    """A choice among many, or among very many."""
+    kind: Literal["many", "find"] = "many" if len(options) <= MOST_AT_A_GLANCE else "find"
+    return Box(name=name, title=title, kind=kind, options=options, titled=titled)
 
 
 def words(name: str, title: str, hint: str) -> Box:
@@ -111,9 +130,13 @@ def _number(text: str) -> float | None:
     return value if 0 < value <= DEAREST else None
 
 
-def _told(name: str) -> list[str]:
-    """The words that jobs of the latest week bear as one of their labels."""
+def _question_of(name: str) -> Question[Groups]:
+    """Which words jobs of the latest week bear as one of their labels."""
     every = (("purpose", ""),) if name == LABEL else ()
     parameters = (("window", "7d"), ("weight", "job"), ("group_by", name), *every)
-    answer = shared_reads().ask(Question("/api/v1/fleet", Groups, parameters)).value
+    return Question("/api/v1/fleet", Groups, parameters)
+
+
+def _told(name: str) -> list[str]:
+    answer = shared_reads().ask(_question_of(name)).value
     return [group.key for group in answer.fleet if group.key] if answer else []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -11,7 +12,9 @@ from ett_dashboard import frames, listing, markup, words
 from ett_dashboard.addresses import to_page
 from ett_dashboard.checkpoints import questions as interval_questions
 from ett_dashboard.checkpoints.curve import supposed_of
+from ett_dashboard.checkpoints.rows import Intervals
 from ett_dashboard.checkpoints.words import advice
+from ett_dashboard.client import Question
 from ett_dashboard.job import fields, questions
 from ett_dashboard.job.markup import ways
 from ett_dashboard.job.ranks import rank_lines, rank_sentences
@@ -25,6 +28,16 @@ from ett_dashboard.views import frame, job_throughput, job_told
 
 MOST_CHECKPOINTS = 100
 MOST_RANKS = 16
+
+
+def questions_of(job: JobDetail) -> Iterator[Question[Any]]:
+    """What is asked of the query API of an exporter beside the job itself."""
+    yield questions.ranks(job.job_id, is_over=job.finished)
+    yield questions.decisions(job.job_id, is_over=job.finished)
+    if job.compile:
+        yield questions.compilations(job.job_id, is_over=job.finished)
+    if job.checkpoints or job.checkpoint_count:
+        yield _interval_of(job)
 
 
 def show(job: JobDetail) -> None:
@@ -94,7 +107,7 @@ def _checkpoints(job: JobDetail) -> None:
     if not job.checkpoints and not job.checkpoint_count:
         _quiet("None so far: a failure takes back everything since the start.")
         return
-    answer = shared_reads().ask(interval_questions.intervals({"text": job.job_id})).value
+    answer = shared_reads().ask(_interval_of(job)).value
     interval = answer.of(job.job_id) if answer else None
     verdict = markup.said(advice(supposed_of(interval))) if interval else ""
     curve = ways([("What other intervals would waste", to_page("checkpoints", job=job.job_id))])
@@ -104,6 +117,10 @@ def _checkpoints(job: JobDetail) -> None:
     shown = frames.checkpoints_frame(job.checkpoints[-MOST_CHECKPOINTS:], frame.zone())
     with st.container(key="saves"):
         _table("Saves", shown, {"Blocking": words.duration, "Durable after": words.duration})
+
+
+def _interval_of(job: JobDetail) -> Question[Intervals]:
+    return interval_questions.intervals({"text": job.job_id})
 
 
 def _table(title: str, shown: pd.DataFrame, formats: Mapping[str, Format]) -> None:

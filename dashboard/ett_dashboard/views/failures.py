@@ -9,6 +9,7 @@ import streamlit as st
 from ett_dashboard import listing, markup, words
 from ett_dashboard.addresses import SHARED, to_failures
 from ett_dashboard.chart import chart
+from ett_dashboard.client import Question
 from ett_dashboard.failures import fields, figures, frames, questions, tiles
 from ett_dashboard.failures import markup as pieces
 from ett_dashboard.failures.rows import Failures, Nodes, Regressions
@@ -31,8 +32,9 @@ def show() -> None:
         shared, price = address.asked(), choices.price_per_hour()
         frame.live(lambda: failure.draw(failure_id, shared, price))
         return
-    choices.of_jobs()
     asked, price = _asked(address.asked()), choices.price_per_hour()
+    shared_reads().begin(_questions(asked))
+    choices.of_jobs()
     frame.live(lambda: _draw(asked, price))
 
 
@@ -46,11 +48,21 @@ def _asked(given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _questions(asked: Mapping[str, str]) -> tuple[Question[Failures], Question[Regressions], Question[Nodes]]:
+    window = asked["window"]
+    return (
+        questions.failures(window, asked["order"], asked),
+        questions.regressions(window, asked),
+        questions.nodes(window, asked),
+    )
+
+
 def _draw(asked: Mapping[str, str], price: float | None) -> None:
-    reads, window = shared_reads(), asked["window"]
-    reading = reads.ask(questions.failures(window, asked["order"], asked))
-    worse = reads.ask(questions.regressions(window, asked)).value
-    nodes = reads.ask(questions.nodes(window, asked)).value
+    reads = shared_reads()
+    of_failures, of_regressions, of_nodes = _questions(asked)
+    reads.begin((of_failures, of_regressions, of_nodes))
+    reading = reads.ask(of_failures)
+    worse, nodes = reads.ask(of_regressions).value, reads.ask(of_nodes).value
     found = reading.value
     st.html(markup.page_head("Failures", frame.as_of(found.as_of) if found else ""))
     frame.signs_of_age(reading)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
@@ -31,15 +32,23 @@ MOST_ALARMS = 3
 
 def show() -> None:
     """Draw the page: the jobs in one live area, where their time went in another."""
-    choices.of_jobs()
-    window, weight = choices.window_and_weight()
-    weighing = questions.weighing(weight, choices.price_per_hour())
     asked = address.asked()
+    window, weight = choices.window_and_weight_asked()
+    weighing = questions.weighing(weight, choices.price_per_hour())
+    shared_reads().begin(_questions(asked, weighing))
+    choices.of_jobs()
+    choices.window_and_weight()
     frame.live(lambda: _jobs(asked, window, weighing))
     frame.live(lambda: _time(asked, window, weighing))
 
 
+def _questions(asked: Mapping[str, str], weighing: questions.Weighing) -> list[Question[Any]]:
+    of_windows = (questions.window(name, weighing, asked) for name in questions.PARTS)
+    return [questions.jobs(asked, most=FEW_ROWS), *of_windows]
+
+
 def _jobs(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
+    shared_reads().begin(_questions(asked, weighing))
     reading = _most_urgent(asked)
     answer = reading.value
     st.html(markup.page_head("Fleet", frame.as_of(answer.as_of) if answer else ""))
@@ -64,7 +73,6 @@ def _listed(answer: FleetAnswer, asked: Mapping[str, str], window: str, weighing
     with st.container(key="alarms"):
         if troubled:
             st.html(markup.attention(troubled, answer.as_of))
-    shared_reads().begin(questions.window(name, weighing, asked) for name in questions.PARTS)
     readings = {name: _window(name, asked, weighing) for name in questions.PARTS}
     ratios = {
         name: reading.value.all.effective_ratio if reading.value else None

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from ett_dashboard import figures, frames, links, markup, tiles, words
-from ett_dashboard.addresses import to_failure, to_failures, to_job, to_page
-from ett_dashboard.boxes import boxes
+from ett_dashboard import figures, frames, markup, tiles, words
+from ett_dashboard.addresses import to_failure, to_failures, to_page
+from ett_dashboard.boxes import Box, boxes
 from ett_dashboard.chart import chart
 from ett_dashboard.fleet import questions
 from ett_dashboard.job.markup import waterfall, ways
@@ -22,55 +22,38 @@ MOST_OFFERED = 100
 """Jobs in the box; a part of a name chooses among more."""
 MOST_FAILURES = 10
 """Failures taken apart; the page of failures lists all."""
-EVIDENCE_LINES = 12
-EVIDENCE_HEIGHT = 320
-"""Evidence of more lines than this scrolls in a box of this many pixels."""
 
 
 def show() -> None:
     """Draw the page of the job that the address names with `?id=`."""
     asked = address.asked()
-    job_id = asked.get("id", "")
-    choose(job_id)
+    job_id, text = asked.get("id", ""), asked.get("text", "")
+    offered = questions.jobs({"text": text}, most=MOST_OFFERED)
+    shared_reads().begin((offered,), job_id)
+    above = st.container(key="choosing")
     if job_id:
         frame.live(lambda: _draw(job_id, asked))
     else:
         st.html(markup.quiet("Choose a job above; Fleet lists them with those first that hurt most."))
+    with above:
+        _choose(job_id, text, shared_reads().ask(offered).value)
 
 
-def choose(job_id: str) -> None:
-    """What leads to the page of another job."""
-    with st.container(horizontal=True, key="choosing"):
-        _choose(job_id)
-
-
-def _choose(job_id: str) -> None:
+def _choose(job_id: str, text: str, answer: FleetAnswer | None) -> None:
     """A box of the jobs that are most urgent; of very many, another box narrows it to a part of a name."""
-    part = {"text": address.asked().get("text", "")}
-    answer = shared_reads().ask(questions.jobs(part, most=MOST_OFFERED)).value
     titles = {job.job_id: words.plain(job.title, 60) for job in answer.jobs} if answer else {}
-    if part["text"] or (answer is not None and answer.total > len(answer.jobs)):
-        boxes([choices.words("text", "Text", "Part of a name")], key="part")
     if job_id:
         shown = shared_reads().job(job_id).value
         titles.setdefault(job_id, words.plain(shown.title if shown else job_id, 60))
-    if not titles and part["text"]:
+    options = tuple(titles.items())
+    job = Box(name="id", title="Job", kind="find", options=options, hint=_hint(answer), clears=("attempt",))
+    is_part = bool(text) or (answer is not None and answer.total > len(answer.jobs))
+    part = [choices.words("text", "Text", "Part of a name")] if is_part else []
+    boxes([*part, *([job] if titles else [])], key="choose")
+    if not titles and text:
         st.html(markup.quiet("No job has this in its name or labels."))
-        return
-    if not titles:
+    elif not titles:
         st.html(markup.empty("No job to show", [f"{of_app().source.url} knows of none so far."]))
-        return
-    chosen = st.selectbox(
-        "Job",
-        list(titles),
-        index=list(titles).index(job_id) if job_id else None,
-        format_func=lambda one: titles[one],
-        placeholder=_hint(answer),
-        label_visibility="collapsed",
-        key=f"choose {job_id}",
-    )
-    if chosen and chosen != job_id:
-        links.visit(to_job(chosen))
 
 
 def _hint(answer: FleetAnswer | None) -> str:
@@ -100,6 +83,8 @@ def _draw(job_id: str, asked: Mapping[str, str]) -> None:
 
 
 def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
+    if of_app().source.is_whole:
+        shared_reads().begin(details.questions_of(job))
     shares = frames.partition(job.components)
     st.html(markup.job_head(job, job.known_at) + markup.purpose_of_job(job) + ways(_elsewhere(job.job_id)))
     st.html(markup.tiles(tiles.job_tiles(job), lead=True))
@@ -180,10 +165,8 @@ def _evidence(failure: FailureRow) -> None:
     lines = [] if told else [said]
     lines += [_evidence_line(row) for row in failure.evidence]
     kept = [line for line in lines if line]
-    text = "\n".join(kept)
     if kept:
-        tall = text.count("\n") >= EVIDENCE_LINES
-        st.code(text, language=None, wrap_lines=True, height=EVIDENCE_HEIGHT if tall else "content")
+        st.html(markup.lines("\n".join(kept), "Evidence"))
     else:
         st.html(markup.quiet("No line tells of it."))
 

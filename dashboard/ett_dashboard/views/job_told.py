@@ -51,5 +51,4 @@ def compiled_again(job: JobDetail) -> None:
         st.html(markup.quiet(f"And {many(len(rows) - MOST_REASONS, 'reason')} more."))
     said, line = told.setting(answer.compilations, answer.torch)
     if line:
-        st.html(markup.quiet(said))
-        st.code(line, language=None, wrap_lines=True)
+        st.html(markup.quiet(said) + markup.lines(line, "Setting"))

@@ -12,6 +12,7 @@ from ett_core.fleet.regressions import ALL_FAMILIES
 from ett_dashboard import listing, markup, words
 from ett_dashboard.addresses import SHARED, to_family, to_regressions
 from ett_dashboard.chart import chart
+from ett_dashboard.client import Question
 from ett_dashboard.failures import questions
 from ett_dashboard.failures.rows import Regressions
 from ett_dashboard.live import shared_reads
@@ -34,8 +35,9 @@ def show() -> None:
         st.html(markup.page_head("Regressions", ""))
         frame.lacks("the history of each family of jobs")
         return
-    choices.of_jobs()
     asked = _asked(address.asked())
+    shared_reads().begin(_questions(asked))
+    choices.of_jobs()
     frame.live(lambda: _draw(asked))
 
 
@@ -46,10 +48,16 @@ def _asked(given: Mapping[str, str]) -> dict[str, str]:
     return {**chosen, "window": window if window in WINDOWS else "30d"}
 
 
+def _questions(asked: Mapping[str, str]) -> tuple[Question[Regressions], Question[Families]]:
+    return questions.regressions(asked["window"], asked), questions.families(asked["window"], asked)
+
+
 def _draw(asked: Mapping[str, str]) -> None:
-    reads, window = shared_reads(), asked["window"]
-    reading = reads.ask(questions.regressions(window, asked))
-    families = reads.ask(questions.families(window, asked)).value
+    reads = shared_reads()
+    of_regressions, of_families = _questions(asked)
+    reads.begin((of_regressions, of_families))
+    reading = reads.ask(of_regressions)
+    families = reads.ask(of_families).value
     found = reading.value
     st.html(markup.page_head("Regressions", frame.as_of(found.as_of) if found else ""))
     frame.signs_of_age(reading)

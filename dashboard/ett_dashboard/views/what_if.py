@@ -11,6 +11,7 @@ from ett_core.fleet.what_if import FAILURE_PREFIX, LEVERS
 from ett_dashboard import markup
 from ett_dashboard.boxes import Box, boxes
 from ett_dashboard.chart import chart
+from ett_dashboard.client import Question
 from ett_dashboard.live import shared_reads
 from ett_dashboard.settings import of_app
 from ett_dashboard.views import address, choices, frame
@@ -32,9 +33,12 @@ def show() -> None:
         st.html(markup.page_head("What-if", ""))
         frame.lacks("what would be without some losses")
         return
-    chosen = choices.of_jobs()
-    window, weight = choices.window_and_weight()
+    window, weight = choices.window_and_weight_asked()
     price = choices.price_per_hour()
+    chosen = choices.jobs_asked()
+    shared_reads().begin((_to_choose(window, chosen),))
+    choices.of_jobs()
+    choices.window_and_weight()
     levers = _levers(window, chosen)
     frame.live(lambda: _draw(Asked(window, weight, price, levers, chosen)))
 
@@ -49,10 +53,15 @@ class Asked(NamedTuple):
     jobs: Mapping[str, str]
 
 
+def _to_choose(window: str, chosen: Mapping[str, str]) -> Question[WhatIf]:
+    """What tells which classes of failures are the dearest."""
+    return questions.what_if(window, "accelerator", (), chosen)
+
+
 def _levers(window: str, chosen: Mapping[str, str]) -> list[str]:
     """The levers that are supposed: those for all, and classes of failures, the dearest first."""
     given = [key for key in address.asked().get(LEVERS_KEY, "").split(",") if key]
-    found = shared_reads().ask(questions.what_if(window, "accelerator", (), chosen)).value
+    found = shared_reads().ask(_to_choose(window, chosen)).value
     classes = [row.key for row in found.alone if row.key.startswith(FAILURE_PREFIX)] if found else []
     kept = [key for key in given if key.startswith(FAILURE_PREFIX)]
     offered = list(dict.fromkeys([*LEVERS, *classes[:MOST_CLASSES], *kept]))
