@@ -60,6 +60,7 @@ CLOUDS = (
         r"|exceeded (?:hard |soft |the )?wall ?clock (?:time|limit)",
         example="MaxRuntimeExceeded: Training job exceeded MaxRuntimeInSeconds provided",
         counter_example="MaxRuntimeInSeconds=86400",
+        certain=True,
     ),
     Rule(
         failure_class="preempted",

@@ -61,6 +61,7 @@ PLATFORMS = (
         r"|maintenance event\b.{0,60}(?:terminat|migrat|start|now|active)",
         example="Node gpu-4 drained for maintenance by root",
         counter_example="maintenance of the house is due in May",
+        certain=True,
     ),
     Rule(
         failure_class="user_cancelled",

@@ -16,6 +16,7 @@ SCHEDULER = (
         example="AWS spot: instance-action terminate notice; exiting",
         counter_example="no instance-action yet",
         at_warning=True,
+        certain=True,
     ),
     Rule(
         failure_class="time_limit",
@@ -67,6 +68,7 @@ SCHEDULER = (
         example="slurmstepd: error: *** JOB 32 ON cn119 CANCELLED AT 2021-06-18T13:05:36 DUE TO PREEMPTION ***",
         counter_example="preemption handler installed, grace 60 s; a preemptible queue is used",
         at_warning=True,
+        certain=True,
     ),
     Rule(
         failure_class="evicted",
@@ -85,6 +87,7 @@ SCHEDULER = (
         example="node n17 is being drained: host maintenance at 18:00",
         counter_example="waiting for the queue to drain",
         at_warning=True,
+        certain=True,
     ),
     Rule(
         failure_class="evicted",
@@ -165,6 +168,7 @@ SCHEDULER = (
         example="torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 got signal: 2",
         counter_example="the SIGINT handler is installed",
         at_warning=True,
+        certain=True,
     ),
     Rule(
         failure_class="user_cancelled",
