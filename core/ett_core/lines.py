@@ -24,6 +24,8 @@ import msgspec
 
 from ett_core.events import JOB_ID_PATTERN, PROTOCOL_VERSION, AnyEvent, decode
 
+LONGEST_LINE_BYTES = 16 << 20
+"""A longer line in a text that comes in pieces is no event, and takes no memory."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _Undecodable = (ValueError, RecursionError)
 _decode_unchecked = msgspec.json.Decoder(AnyEvent).decode
@@ -87,15 +89,50 @@ def decode_chunks(chunks: Iterable[bytes], source: str) -> Iterator[Decoded]:
         yield _decode_array(b"".join([head, *pieces]), source)
         return
     line = 1
-    rest = b""
+    begun = _Begun()
     for piece in _chain(head, pieces):
-        whole, newline, rest = (rest + piece).rpartition(b"\n")
+        whole, newline, rest = piece.rpartition(b"\n")
+        if newline and begun.is_too_long:
+            yield Decoded((), [begun.refused(source, line)])
+            line += 1
+            _, newline, whole = whole.partition(b"\n")
+            begun = _Begun()
         if newline:
-            lines = whole.split(b"\n")
+            lines = begun.with_end(whole).split(b"\n")
             yield decode_lines(lines, source, line)
             line += len(lines)
-    if rest.strip():
+            begun = _Begun()
+        begun.go_on(rest)
+    if begun.is_too_long:
+        yield Decoded((), [begun.refused(source, line)])
+    elif (rest := begun.with_end(b"")).strip():
         yield _decode_last(rest, source, line)
+
+
+class _Begun:
+    """A line that has no end yet; of one that is too long nothing is kept."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    @property
+    def is_too_long(self) -> bool:
+        return self._size > LONGEST_LINE_BYTES
+
+    def go_on(self, part: bytes) -> None:
+        self._size += len(part)
+        if self.is_too_long:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def with_end(self, end: bytes) -> bytes:
+        return b"".join([*self._parts, end])
+
+    @staticmethod
+    def refused(source: str, line: int) -> BadLine:
+        return BadLine(source, line, f"longer than {LONGEST_LINE_BYTES} bytes")
 
 
 def _first_words(pieces: Iterator[bytes]) -> bytes:

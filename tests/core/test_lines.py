@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ett_core import lines as lines_of
 from ett_core.events import Heartbeat, encode
 from ett_core.lines import BadLine, Decoded, decode_chunks, decode_text
 
@@ -125,6 +126,17 @@ def test_the_pieces_in_which_a_text_comes_change_nothing(lines, end, cuts):
     parts = list(decode_chunks(pieces, "f"))
     together = Decoded([e for p in parts for e in p.events], [b for p in parts for b in p.bad])
     assert together == decode_text(text, "f")
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n" + encode(beat(1))])
+def test_a_line_without_an_end_is_told_once_and_hides_no_other(end, monkeypatch):
+    """Of a file of zeros, as a disk leaves it, one line tells; what follows has its number."""
+    monkeypatch.setattr(lines_of, "LONGEST_LINE_BYTES", 100)
+    zeros = itertools.repeat(bytes(40), 50)
+    parts = list(decode_chunks([encode(beat(0)) + b"\n", *zeros, bytes(7) + end], "f"))
+    events = [event for part in parts for event in part.events]
+    assert events == [beat(0), beat(1)][: 1 + end.endswith(b"}")]
+    assert [str(bad) for part in parts for bad in part.bad] == ["f:2: longer than 100 bytes"]
 
 
 @given(lines=st.lists(LINES))
