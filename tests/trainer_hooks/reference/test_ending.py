@@ -16,6 +16,7 @@ from ett_trainer_hooks.pipeline.publishing.handover import Outcome  # noqa: E402
 from ett_trainer_hooks.reference import criteo, model  # noqa: E402
 from ett_trainer_hooks.reference.beside import Beside  # noqa: E402
 from ett_trainer_hooks.reference.ending import NoEnding, ending_of  # noqa: E402
+from ett_trainer_hooks.reference.keepers import Waiting  # noqa: E402
 from ett_trainer_hooks.reference.loop import Loop, UnsavedError  # noqa: E402
 from ett_trainer_hooks.reference.settings import Settings  # noqa: E402
 
@@ -99,6 +100,21 @@ def test_a_start_that_trains_nothing_publishes_what_the_one_before_it_has_record
     handover.reopen()
     handover.end(Outcome(state="done", by="j", at=1.0))
     ends()
+
+
+def test_what_was_trained_without_the_part_is_saved_with_it_where_nothing_is_left(
+    start, bench, learner, tmp_path
+):
+    """Else the store that all reach would never get it."""
+    told = bench()
+    settings = Settings(**SMALL, checkpoint_dir=tmp_path / "checkpoints")
+    Waiting(settings, told.recorder, CheckpointPolicy(told.recorder)).save(1, learner)
+    remote = tmp_path / "remote"
+    for steps in ([1], []):
+        told = start(checkpoint_remote=remote.as_uri())
+        assert told.of("decision")[0].what == "nothing is left to train"
+        assert [each.step for each in told.of("checkpoint_durable")] == steps
+    assert len([*remote.glob("step_1-*/manifest.json")]) == 1
 
 
 def test_a_place_that_nobody_knows_is_told_before_anything_is_trained(bench, tmp_path):

@@ -45,7 +45,7 @@ class Beside:
             close_patience_s=settings.close_patience_s,
             told=policy,
         )
-        self._found: Found | None = None
+        self._found: Found | None = Found(None, None, ())
 
     def find(self) -> int:
         """As `Keeper`."""
@@ -73,6 +73,11 @@ class Beside:
             leave_in_s = self._settings.close_patience_s
         with self._policy.saving(step):
             self._checkpointer.save(step, learner.state(), own={"policy": learnt}, patience_s=leave_in_s)
+
+    @property
+    def elsewhere(self) -> bool:
+        """As `Keeper`: the trainer has saved it without the part."""
+        return self._found is None
 
     @property
     def fault(self) -> str:

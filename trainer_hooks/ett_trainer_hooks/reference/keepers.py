@@ -40,6 +40,11 @@ class Keeper(Protocol):
         ...
 
     @property
+    def elsewhere(self) -> bool:
+        """What was found lies where this keeper only reads."""
+        ...
+
+    @property
     def fault(self) -> str:
         """Why the save that was told of last has failed; empty where it has not.
 
@@ -88,6 +93,11 @@ class Waiting:
         self._policy.durable(step)
         if size is not None:
             self._recorder.durable(step, bytes=size)
+
+    @property
+    def elsewhere(self) -> bool:
+        """As `Keeper`."""
+        return False
 
     @property
     def fault(self) -> str:

@@ -146,10 +146,14 @@ class Loop:
             print(f"step {step} of {self._settings.steps}: loss {loss:.4f}", flush=True)
 
     def _nothing_left(self, done: int) -> None:
+        """Say so; what the keeper only reads it gets, for whoever looks for the model there."""
         if dist.get_rank() == 0:
             why = f"an earlier start has done {done} of {self._settings.steps} steps"
             print(f"nothing is left to train: {why}", flush=True)
             self._recorder.decision("nothing is left to train", why)
+        if self._keeper.elsewhere:
+            self._ending.before_anchor(done, self._learner, None)
+            self._save(done)
 
 
 def _progress(pipeline: ObservedPipeline, batches: Iterator[Any]) -> Any:  # noqa: ANN401 - of the model
