@@ -96,7 +96,7 @@ class Play:
             if allocated_at is None
             else stages.trainer_environment(stage, allocated_at)
         )
-        self._line(f"starting the {name}")
+        self._line(f"starting the {name}", f"log {stage.log(name)}")
         return self._children.start(name, command(stage), environment, stage.log(name))
 
     def _job(self) -> Mapping[str, Any] | None:
@@ -148,10 +148,12 @@ class Play:
         if self._clock() - self._said_s >= SAY_EVERY_S:
             self._line(text)
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, where: str | None = None) -> None:
+        """Say what goes on and where to look: by default, one after the other, at what is served by now."""
         self._said_s = self._clock()
-        where = self._places[self._lines % len(self._places)]
-        self._lines += 1
+        if where is None:
+            where = self._places[self._lines % len(self._places)]
+            self._lines += 1
         self._say(line(self._said_s - self._began_s, text, where))
 
 
