@@ -23,6 +23,7 @@ from prometheus_client.metrics_core import Metric
 from ett_core.components import COMPONENTS
 from ett_core.metrics import COUNTER, FAMILIES, SUMMARY
 from ett_exporter.chunks import Chunks, gzip_stream
+from ett_exporter.exposition import blocks
 from ett_exporter.text import Sample, head
 
 SAMPLES_A_JOB = 40
@@ -70,19 +71,19 @@ def rival_from(jobs: dict[str, list[Sample]]) -> bytes:
 
 
 def written(chunks: Chunks) -> list[bytes]:
-    """The answer in parts, as the server sends it."""
+    """The answer in blocks, as the server sends it; the rival makes one of it all."""
     families = chunks.refresh()
     parts: list[bytes] = []
     for family in FAMILIES:
         if family in families:
             parts += [head(family, openmetrics=False), *chunks.texts(family)]
-    return parts
+    return blocks(parts)
 
 
 def packed(chunks: Chunks) -> list[bytes]:
     families = [family for family in FAMILIES if family in chunks.refresh()]
     texts = [text for family in families for text in chunks.texts(family)]
-    return gzip_stream([piece for family in families for piece in chunks.pieces(family)], texts)
+    return blocks(gzip_stream([piece for family in families for piece in chunks.pieces(family)], texts))
 
 
 def update(chunks: Chunks, jobs: dict[str, list[Sample]]) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
 
-REPORTS_AT_HAND = 8
+REPORTS_AT_HAND = 6
 """The latest reports, up to twice as many; the others lie packed."""
 FIELDS = 4
 """Of a report, each one number; no number of steps is too large."""

@@ -33,6 +33,8 @@ TICK_FOR_S = 0.0125
 TICK_EVERY_S = 0.05
 """Between scrapes a quarter of one processor, at most, goes into renewing."""
 BLOCK_BYTES = 256 * 1024
+WHOLE_BYTES = 64 * 1024
+"""Parts of this size are sent as they are: to copy them costs more than another piece to send."""
 YOUNG_S = 5.0
 """Views younger than this are left to the scrapes."""
 
@@ -144,21 +146,24 @@ class Exposition:
         yield from summary("ett_exporter_store_write_seconds", (), stats.store_writes, stats.store_write_s)
 
 
-def blocks(parts: Iterable[bytes], size: int = BLOCK_BYTES) -> list[bytes]:
+def blocks(parts: Iterable[bytes], size: int = BLOCK_BYTES, whole: int = WHOLE_BYTES) -> list[bytes]:
     """Small parts joined to blocks of about `size` bytes: what the event loop sends costs by the piece.
 
-    >>> blocks([b"ab", b"c", b"def", b"g"], 3)
-    [b'abc', b'def', b'g']
+    >>> blocks([b"ab", b"c", b"long", b"d", b"e", b"f", b"g"], 3, 4)
+    [b'abc', b'long', b'def', b'g']
     """
     found: list[bytes] = []
     waiting: list[bytes] = []
     length = 0
     for part in parts:
-        waiting.append(part)
-        length += len(part)
-        if length >= size:
+        if len(part) < whole:
+            waiting.append(part)
+            length += len(part)
+        if waiting and (length >= size or len(part) >= whole):
             found.append(b"".join(waiting))
             waiting, length = [], 0
+        if len(part) >= whole:
+            found.append(part)
     return [*found, b"".join(waiting)] if waiting else found
 
 

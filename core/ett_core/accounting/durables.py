@@ -24,19 +24,20 @@ class Durables:
     __slots__ = ("_archive", "_count", "_moments", "_packed", "_steps", "highest_step", "latest_ns")
 
     def __init__(self, told: Iterable[tuple[int, int]] = (), archive: Archive = IN_MEMORY) -> None:
-        """Start with some; `archive` keeps what is rarely needed again."""
+        """Start with some, each step once; `archive` keeps what is rarely needed again."""
         self._archive = archive
         self._packed: Parcel | None = None
         """The first steps, then their moments."""
         self._count = 0
         """How many those are."""
-        self._steps = array("q")
-        self._moments = array("q")
-        self.highest_step = -1
+        known = list(told)
+        self._steps = array("q", [step for step, _ in known])
+        self._moments = array("q", [at_ns for _, at_ns in known])
+        self.highest_step = max(self._steps, default=-1)
         """-1 where there is none."""
-        self.latest_ns = 0
-        for step, at_ns in told:
-            self.add(step, at_ns)
+        self.latest_ns = max(self._moments, default=0)
+        if len(known) > 2 * AT_HAND:
+            self._pack()
 
     def add(self, step: int, at_ns: int) -> None:
         """A step is durable; only the first word of it counts."""
