@@ -105,7 +105,7 @@ SENSES: tuple[Sense, ...] = (
 
 _SAVES_CHECKPOINT = (
     r"\bin _?(?:\w{1,40}_)?save_\w{0,40}(?:checkpoint|ckpt|state|pretrained)"
-    r"|\b(?:save|write)_(?:ckpt|checkpoint)\(|state_dict_saver\.py"
+    r"|\b(?:save|write)_(?:ckpt|checkpoint)\(|state_dict_saver\.py|\btorch\.save\(|zipfile_writer"
 )
 _READS_CHECKPOINT = (
     r"\bin _?(?:\w{1,40}_)?(?:re)?(?:load|stor\w{1,3}|sume)_"
@@ -217,6 +217,15 @@ def meaning_of_place(text: str, frames: str) -> Meaning | None:
     where = frames.lower()
     held = (name for places, name in _OF_PLACES if places.search(where))
     return next((Meaning(name, ROOT) for name in held), None)
+
+
+def in_a_save(frames: str) -> bool:
+    """Whether the last frames of a traceback save a checkpoint.
+
+    >>> in_a_save("    torch.save({'model': state}, path)")
+    True
+    """
+    return re.search(_SAVES_CHECKPOINT, frames.lower(), re.ASCII) is not None
 
 
 def in_a_file(frames: str) -> bool:

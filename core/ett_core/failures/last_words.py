@@ -55,6 +55,10 @@ _CALM = re.compile(
 """What a program says in the course of things."""
 _BY_THE_WAY = re.compile(r"[IVD]\d{4} \d\d:\d\d:\d\d\.\d", re.ASCII)
 """How a component of a cluster says what is no end, whatever its words."""
+_OF_A_COMMAND = re.compile(
+    r"(?:cat|chmod|chown|cp|df|du|find|grep|ln|ls|mkdir|mv|rm|rmdir|sed|stat|touch): ", re.ASCII
+)
+"""What a command of a script complains of: the script decides whether that ends anything."""
 _GOES_ON = re.compile(
     r"\b(?:step|epoch|iter|iteration|batch)\b\W{0,3}\d|\bloss\b\W{0,3}\d|\d{1,3}%\|"
     r"|\b(?:complete|completed|finished|succeeded|successful|successfully|resuming|resumed|done)\b",
@@ -114,9 +118,13 @@ def last_words(data: bytes, harmless: Callable[[str], bool] = lambda _: False) -
             others += 1
             if not found or others >= STEPS_OF_OTHERS or parted(found[-1].text)[0] in ("", speaker):
                 found, traceback = [], False
-        elif not _CALM.search(line[:200]) and (meant := meaning(line, raised=False)) and not harmless(whole):
+        elif not _is_by_the_way(line) and (meant := meaning(line, raised=False)) and not harmless(whole):
             found.append(LastWords(start, whole, is_raised=False, meant=meant, is_end=False))
     return max(found, key=lambda each: each.worth, default=None)
+
+
+def _is_by_the_way(line: str) -> bool:
+    return _OF_A_COMMAND.match(line) is not None or _CALM.search(line[:200]) is not None
 
 
 def _without_ignored(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

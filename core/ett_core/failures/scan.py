@@ -15,7 +15,7 @@ import msgspec
 
 from ett_core.failures.classes import NOT_A_FAILURE, UNKNOWN
 from ett_core.failures.columns import rejoined
-from ett_core.failures.general import Meaning, in_a_file, meaning_of_place
+from ett_core.failures.general import Meaning, in_a_file, in_a_save, meaning_of_place
 from ett_core.failures.last_words import last_words
 from ett_core.failures.lines import AT_WARNING, NEEDLES, Sighting, in_general, number_in, read_line
 from ett_core.failures.needles import LINE_LIMIT, Hit
@@ -81,6 +81,9 @@ def scan(
                 found = _by_message(data, hit, rules) or in_general(
                     text, meaning_of_place(text, frames_above(data, hit.start))
                 )
+            elif found.generic and found.failure_class == "checkpoint_incompatible":
+                if in_a_save(frames_above(data, hit.start)):
+                    found = in_general(text, Meaning("checkpoint_save_failed", ROOT))
             elif _OF_SOCKET_OR_FILE.search(text) and in_a_file(frames_above(data, hit.start)):
                 found = in_general(text, Meaning("storage_io", ROOT))
             seen.append(_placed(found, text, where, numbers.at(hit.start), moment))

@@ -32,10 +32,8 @@ MISSED = {
     "sample_468": "a message that is broken where a word ends, by an editor",
     "sample_482": UNREAD,
     "sample_506": UNREAD,
-    "sample_519": "a file that cannot be opened, in a save of which no frame has the name",
     "sample_529": "an error of an object store in the words of its own code",
     "sample_532": UNREAD,
-    "sample_544": "the line of an optional command of a script above an end that tells nothing",
     "sample_556": UNREAD,
 }
 """Texts that are not read right, and why: `ett diagnose` sees no clock behind the last line."""

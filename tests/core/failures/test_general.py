@@ -79,6 +79,16 @@ def test_an_exception_that_says_nothing_is_told_by_where_it_was_raised(function:
     assert judge(scan(log.encode())).failure_class == failure_class
 
 
+@pytest.mark.parametrize(
+    ("call", "failure_class"),
+    [("torch.save(model, path)", "checkpoint_save_failed"), ("torch.load(path)", "checkpoint_incompatible")],
+)
+def test_whether_a_checkpoint_was_saved_or_read_is_told_by_what_was_called(call: str, failure_class: str):
+    log = f'Traceback (most recent call last):\n  File "t.py", line 3, in go\n    {call}\n'
+    said = "RuntimeError: File out/checkpoint_0.pt cannot be opened.\n"
+    assert judge(scan((log + said).encode())).failure_class == failure_class
+
+
 def test_an_error_of_the_program_itself_stays_one_whatever_it_names():
     said = "AttributeError: 'Checkpointer' object has no attribute 'bucket_unreachable'"
     assert judge(scan(said.encode())).failure_class == "user_code"

@@ -89,6 +89,10 @@ ENDS = {
         "host_oom",
     ),
     "it was killed while nothing moved": ("10:00:00 no progress for 600 s\n10:00:01 exitcode: -9", "hang"),
+    "it aborted when it had lost a peer": (
+        "what():  Connection closed by peer [10.0.0.4]:5\nFatal Python error: Aborted",
+        "peer_failure",
+    ),
     "it aborted, with nothing before": ("Aborted (core dumped)", "native_crash"),
 }
 
@@ -96,6 +100,17 @@ ENDS = {
 @pytest.mark.parametrize(("text", "failure_class"), ENDS.values(), ids=ENDS.keys())
 def test_an_end_counts_as_a_cause_only_where_nothing_was_waited_for_before(text, failure_class):
     assert judge(seen(text)).failure_class == failure_class
+
+
+@pytest.mark.parametrize("text", ["srun: error: n4: task 7: Exited with exit code 1", "FATAL: state 7"])
+def test_an_end_of_an_unknown_kind_is_no_root(text):
+    found = judge(seen(text))
+    assert (found.failure_class, found.role) == ("unknown", "cascade")
+
+
+def test_a_launcher_s_report_of_an_end_names_no_cause():
+    report = "E1014 11:53:57.6 13 api.py:826] failed (exitcode: 1) local_rank: 0 of binary: /opt/app/python"
+    assert judge(seen(report)).failure_class == "unknown"
 
 
 def test_sigterm_alone_proves_nothing():

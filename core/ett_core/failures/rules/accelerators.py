@@ -105,28 +105,6 @@ ACCELERATORS = (
     ),
     Rule(
         failure_class="compile_failure",
-        needles=(
-            "failed to execute xla compile",
-            "compiletimeassertionfailure",
-            "unsupportedlanguageconstruct",
-        ),
-        example="triton.compiler.errors.CompileTimeAssertionFailure: at 14:4:",
-        counter_example="XLA compile took 12 s",
-    ),
-    Rule(
-        failure_class="gpu_oom",
-        needles=(
-            "out of memory allocating",
-            "would exceed allowed memory",
-            "from device: ",
-            "not available to allocate buffer",
-        ),
-        pattern="failed to allocate .{0,60} from device: \\w{0,40}(?:memory|\\(2\\)|\\(1002\\))|memory not available to allocate buffer|cupy.{0,80}out of memory allocating|allocation on device \\d.{0,60}exceed allowed memory",
-        example="cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes (allocated so far: 3 bytes).",
-        counter_example="out of memory allocating seats",
-    ),
-    Rule(
-        failure_class="compile_failure",
         needles=("llvm error", "fatal error: "),
         pattern="\\bLLVM ERROR:|\\.(?:cpp|cu|cc|c|h):\\d+(?::\\d+)?: fatal error: ",
         example="LLVM ERROR: Cannot select: intrinsic %llvm.nvvm",

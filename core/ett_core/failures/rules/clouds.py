@@ -102,24 +102,6 @@ CLOUDS = (
         vague=True,
     ),
     Rule(
-        failure_class="node_failure",
-        needles=("nodediederror", "due to the node dying", "node has been terminated"),
-        example="ray.exceptions.NodeDiedError: Task was killed due to the node dying.",
-        counter_example="the node died out in the text",
-    ),
-    Rule(
-        failure_class="storage_full",
-        needles=(
-            "outofdiskerror",
-            "local disk is full",
-            "disk full writing",
-            "out of disk space",
-            "disk is full",
-        ),
-        example="ray.exceptions.OutOfDiskError: Local disk is full",
-        counter_example="the disk is nearly full of music",
-    ),
-    Rule(
         failure_class="peer_failure",
         role=CASCADE,
         needles=("its owner has died", "owner of the object has died", "ownerdiederror"),
@@ -149,18 +131,5 @@ CLOUDS = (
         r"|rendezvous endpoint.{0,40}(?:not reachable|unreachable|not available)",
         example="ssh: connect to host worker-3 port 22: Connection refused",
         counter_example="the rendezvous endpoint is node-0:29500",
-    ),
-    Rule(
-        failure_class="service_error",
-        needles=(
-            "cannot connect to license server",
-            "connecting to redis",
-            "redis.exceptions",
-            "operationalerror",
-        ),
-        pattern=r"cannot connect to license server|Error \d{1,4} connecting to \S{1,80}:\d|redis\.exceptions\.(?:Connection|Timeout)Error"
-        r"|OperationalError.{0,80}(?:connect|timed? ?out|too many connections)",
-        example="redis.exceptions.ConnectionError: Error 111 connecting to redis:6379. Connection refused.",
-        counter_example="connecting to redis:6379",
     ),
 )

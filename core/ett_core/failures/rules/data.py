@@ -24,25 +24,6 @@ DATA = (
         counter_example="unable to allocate 3 seats for the array of guests",
     ),
     Rule(
-        failure_class="shm_exhausted",
-        needles=("allocate shared memory", "object store size exceeds /dev/shm"),
-        pattern=r"unable to allocate shared memory ?\(?shm|size exceeds /dev/shm",
-        example="RuntimeError: unable to allocate shared memory(shm) for file </torch_77_1_3>: Resource temporarily unavailable (11)",
-        counter_example="Unable to allocate time for shared memories",
-    ),
-    Rule(
-        failure_class="dataloader_failure",
-        needles=(
-            "pin memory thread exited",
-            "process in the process pool was terminated",
-            "brokenprocesspool",
-        ),
-        pattern=r"pin memory thread exited|process pool was terminated abruptly|BrokenProcessPool",
-        example="RuntimeError: Pin memory thread exited unexpectedly",
-        counter_example="pin memory thread started",
-        vague=True,
-    ),
-    Rule(
         failure_class="checkpoint_corrupt",
         needles=("badzipfile", "not a zip file", "unexpected eof", "pytorchfilereader"),
         pattern=r"(?:BadZipFile|not a zip file).{0,160}(?:checkpoint|ckpt|\.pt\b|\.pth\b|\.safetensors)|unexpected EOF, expected \d+ more bytes",
@@ -115,44 +96,6 @@ DATA = (
     ),
     Rule(
         failure_class="object_store",
-        needles=(
-            "refresherror",
-            "authenticationfailed",
-            "aws error",
-            "fstimeouterror",
-            "readtimeouterror",
-            "connecttimeouterror",
-            "requestlimitexceeded",
-            "serverbusy",
-            "throttl",
-            "nosuchbucket",
-            "signaturedoesnotmatch",
-            "invalidtoken",
-            "ratelimitexceeded",
-        ),
-        pattern=r"google\.auth.{0,60}RefreshError|(?:azure|blob|s3|gs://).{0,200}AuthenticationFailed|\bAWS Error\b|FSTimeoutError"
-        r"|(?:botocore|boto3|s3|amazonaws).{0,120}(?:Read|Connect)TimeoutError|RequestLimitExceeded|ErrorCode:ServerBusy"
-        r"|(?:Throttling|Throttled)(?:Exception|Error)?\b.{0,80}(?:operation|request|bucket|s3)|NoSuchBucket|SignatureDoesNotMatch|\(InvalidToken\)|rateLimitExceeded",
-        example="fsspec.exceptions.FSTimeoutError: s3://bucket/part-1",
-        counter_example="GPU clocks throttle at 85 degrees",
-    ),
-    Rule(
-        failure_class="service_error",
-        needles=("redis", "http error 5", "kafka", "consul", "zookeeper", "vault"),
-        pattern=r"redis\.exceptions\.\w*(?:Connection|Timeout)Error|HTTP Error 50[0234]\b|(?:kafka|consul|zookeeper|vault)\w*.{0,60}"
-        r"(?:NoBrokersAvailable|ConnectionLoss|ConnectionError|unavailable|timed? ?out)",
-        example="redis.exceptions.ConnectionError: Error 111 connecting to redis:6379. Connection refused.",
-        counter_example="INFO redis connected, 3 keys",
-    ),
-    Rule(
-        failure_class="data_corrupt",
-        needles=("broken data stream", "failed to decode", "could not decode", "cannot decode"),
-        pattern="broken data stream|(?:failed to|could not|cannot) decode (?:image|video|audio|jpeg|png|sample|record|frame)",
-        example="OSError: broken data stream when reading image file",
-        counter_example="failed to decode the riddle",
-    ),
-    Rule(
-        failure_class="object_store",
         needles=("when calling the", "storage.googleapis.com"),
         pattern="an error occurred \\(\\w{1,60}\\) when calling the \\w{0,40}(?:Object|Part|Multipart|Bucket)\\w{0,40} operation|(?:Forbidden|Unauthorized|NotFound|BadGateway|InternalServerError|GatewayTimeout): \\d{3}.{0,40}storage\\.googleapis\\.com",
         example="OSError: [Errno 5] An error occurred (InternalError) when calling the UploadPart operation: We encountered an internal error.",
@@ -172,12 +115,5 @@ DATA = (
         pattern="invalid magic number; corrupt file|no such file or directory: .{0,300}(?:\\.distcp|/\\.metadata)\\b",
         example="FileNotFoundError: [Errno 2] No such file or directory: '/ckpt/step_10/__3_0.distcp'",
         counter_example="wrote /ckpt/step_10/__3_0.distcp",
-    ),
-    Rule(
-        failure_class="service_error",
-        needles=("apiexception",),
-        pattern="ApiException: \\((?:5\\d\\d|429)\\)",
-        example="kubernetes.client.exceptions.ApiException: (503)",
-        counter_example="kubernetes.client.exceptions.ApiException: (404)",
     ),
 )

@@ -135,52 +135,6 @@ FAMILIES = (
         counter_example="ping: name or service not known",
     ),
     Rule(
-        failure_class="network_fault",
-        needles=("errno 101]", "errno 113]", "errno 110]", "errno 99]"),
-        pattern=r"\[errno (?:99|101|110|113)\] (?!.{0,120}'/)",
-        example="TimeoutError: [Errno 110] Connection timed out",
-        counter_example="[Errno 2] No such file or directory",
-        vague=True,
-    ),
-    Rule(
-        failure_class="storage_io",
-        needles=(
-            "errno 6]",
-            "errno 16]",
-            "errno 19]",
-            "errno 61]",
-            "errno 71]",
-            "errno 74]",
-            "errno 117]",
-            "failedmount",
-            "mountvolume",
-        ),
-        pattern=r"\[errno (?:6|16|19|61|71|74|117)\] |MountVolume\.\w+ failed|FailedMount",
-        example="OSError: [Errno 117] Structure needs cleaning: '/data/part-3'",
-        counter_example="[Errno 2] No such file or directory: '/data/part-3'",
-        vague=True,
-    ),
-    Rule(
-        failure_class="object_store",
-        needles=(
-            "botocore.",
-            "s3transfer",
-            "google.api_core.exceptions",
-            "gcsfs.",
-            "azure.core.exceptions",
-            "failed to download",
-            "failed to upload",
-            "error uploading",
-            "error downloading",
-        ),
-        pattern=r"\b(?:botocore|s3transfer)\.\w+\.\w+|google\.api_core\.exceptions\.\w+.{0,200}(?:storage|gs://|bucket)"
-        r"|gcsfs\.\w+\.\w*Http\w*Error|azure\.core\.exceptions\.\w+"
-        r"|(?:failed to|error) (?:down|up)load(?:ing)?\b.{0,80}\b(?:s3|gs|gcs|oci|abfss?|wasbs?|hdfs|r2)://",
-        example="RuntimeError: Failed to download s3://bucket/train/index.json -> /tmp/index.json. Got errors:",
-        counter_example="ModuleNotFoundError: No module named 'botocore.vendored'",
-        vague=True,
-    ),
-    Rule(
         failure_class="service_error",
         needles=(
             "requests.exceptions.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ett_core.failures.rule import CASCADE, CONTEXT, WARNING, Rule
+from ett_core.failures.rule import CONTEXT, WARNING, Rule
 
 HOST = (
     Rule(
@@ -11,14 +11,6 @@ HOST = (
         pattern=r"errno 11\] resource temporarily unavailable",
         example="BlockingIOError: [Errno 11] Resource temporarily unavailable",
         counter_example="[Errno 111] Connection refused",
-    ),
-    Rule(
-        failure_class="object_store",
-        needles=("access denied", "403 forbidden", "accessdenied"),
-        pattern=r"(?:s3|gs|abfss?|wasbs?)://.{0,160}(?:access ?denied|403)|(?:s3fs|boto\w*|gcsfs|adlfs).{0,120}(?:access ?denied|403)"
-        r"|(?:access ?denied|403 forbidden).{0,120}(?:s3|gs|abfss?)://",
-        example="s3fs: PermissionError: Access Denied (403 Forbidden) on s3://bucket/ckpt",
-        counter_example="the page answers 403 Forbidden to robots",
     ),
     Rule(
         failure_class="host_oom",
@@ -269,20 +261,5 @@ HOST = (
         r"|trying again|will retry|\bretrying\b",
         example="EmbeddingBoundsCheck: (at least one) Out of bounds access: index 77 >= 50. Setting it to zero.",
         counter_example="giving up: retries are used up",
-    ),
-    Rule(
-        failure_class="peer_failure",
-        role=CASCADE,
-        needles=(
-            "eoferror",
-            "connectionreseterror",
-            "brokenpipeerror",
-            "connectionrefusederror",
-            "connectionabortederror",
-        ),
-        pattern=r"\b(?:ConnectionReset|BrokenPipe|ConnectionRefused|ConnectionAborted)Error\b|multiprocessing.{0,80}EOFError",
-        example="ConnectionResetError: [Errno 104] Connection reset by peer",
-        counter_example="class ConnectionResetErrorHandler:",
-        weak=True,
     ),
 )

@@ -27,36 +27,6 @@ LIBRARIES = (
         vague=True,
     ),
     Rule(
-        failure_class="data_corrupt",
-        needles=(
-            "datasetgenerationerror",
-            "arrowinvalid",
-            "wrong checksum",
-            "nonmatching",
-            "tokenizing data",
-            "critical error in pipeline",
-            "not match the checksum",
-            "struct.error",
-            "decorderror",
-            "failed to seek file",
-            "cannot find video stream",
-            "failed to fetch video",
-        ),
-        pattern=r"DECORDError|failed to seek file to position|cannot find video stream|failed to fetch video|DatasetGenerationError|\bArrowInvalid\b|wrong checksum|NonMatching(?:Checksum|Splits\w*)Error|error tokenizing data"
-        r"|critical error in pipeline|struct\.error: unpack",
-        example="datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset",
-        counter_example="from datasets.exceptions import DatasetNotFoundError",
-        vague=True,
-    ),
-    Rule(
-        failure_class="dataloader_failure",
-        needles=("background workers are no longer alive", "background worker", "loader worker"),
-        pattern=r"background workers? (?:is|are) no longer alive|(?:data)?loader workers? .{0,60}(?:died|crashed|was killed)",
-        example="RuntimeError: One or more background workers are no longer alive. Exiting.",
-        counter_example="background workers are alive",
-        vague=True,
-    ),
-    Rule(
         failure_class="config_error",
         needles=(
             "omegaconf.errors",
@@ -84,20 +54,5 @@ LIBRARIES = (
         needles=("command not found",),
         example="slurmstepd: error: pyxis:     [ERROR] Command not found: nvidia-container-cli",
         counter_example="the command found nothing",
-    ),
-    Rule(
-        failure_class="environment_error",
-        needles=(
-            " does not exist",
-            "numpy is not available",
-            "dtype size changed",
-            "resolutionimpossible",
-            "unable to load",
-            "has no attribute",
-        ),
-        pattern=r"unable to load .{0,40}librar(?:y|ies)|Error: '_OpNamespace' '\w+' object has no attribute|Error: operator \w+::\w+ does not exist|numpy is not available|dtype size changed|ResolutionImpossible",
-        example="RuntimeError: operator torchvision::nms does not exist",
-        counter_example="RuntimeError: the row does not exist",
-        vague=True,
     ),
 )

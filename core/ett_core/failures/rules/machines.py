@@ -119,42 +119,11 @@ MACHINES = (
         at_warning=True,
     ),
     Rule(
-        failure_class="object_store",
-        needles=("blockmissingexception", "aiobotocore", "s3.getobject", "s3.putobject", "hdfs."),
-        pattern=r"BlockMissingException|(?:Error|Exception|IncompleteRead)\b.{0,160}\b(?:aiobotocore|s3\.(?:Get|Put)Object)\b"
-        r"|\bhdfs\.\w{1,40}\.\w{0,40}(?:Error|Exception)",
-        example="org.apache.hadoop.hdfs.BlockMissingException: Could not obtain block: BP-12",
-        counter_example="import aiobotocore",
-    ),
-    Rule(
-        failure_class="data_corrupt",
-        needles=("checksum mismatch", "hash mismatch"),
-        pattern=r"(?:shard|sample|record|\.mds|\.tar|\.parquet|\.tfrecord|dataset)\b.{0,120}(?:checksum|hash) mismatch"
-        r"|(?:checksum|hash) mismatch.{0,120}(?:shard|sample|record|\.mds|\.tar|\.parquet|dataset)",
-        example="ValueError: Shard shard.00012.mds checksum mismatch: expected a got b",
-        counter_example="hash mismatch of the password",
-    ),
-    Rule(
         failure_class="compile_failure",
         needles=("device kernel image is invalid",),
         pattern=r"triton.{0,60}device kernel image is invalid",
         example="RuntimeError: Triton Error [CUDA]: device kernel image is invalid",
         counter_example="CUDA error: device kernel image is invalid",
-    ),
-    Rule(
-        failure_class="environment_error",
-        needles=("compiled with different cuda", "different cuda versions", "abi mismatch", "built against"),
-        pattern=r"compiled with different cuda|different cuda versions|abi mismatch|was built against .{0,60}but",
-        example="RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA versions.",
-        counter_example="the wheel was built against CUDA 13",
-    ),
-    Rule(
-        failure_class="config_error",
-        needles=("does not divide", "config key", "missing required", "unknown config", "unexpected config"),
-        pattern=r"(?:Error|assert\w*)\b.{0,120}\bdoes not divide\b|Error\b.{0,40}config key\b.{0,80}(?:missing|not found|unknown)"
-        r"|Error\b.{0,80}(?:missing required|unknown|unexpected) config",
-        example="ValueError: tensor parallel size 2 does not divide the world size 3",
-        counter_example="the river does not divide the town",
     ),
     Rule(
         failure_class="resource_limit",

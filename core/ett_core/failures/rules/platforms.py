@@ -9,29 +9,11 @@ from ett_core.failures.rule import CASCADE, CONTEXT, WARNING, Rule
 
 PLATFORMS = (
     Rule(
-        failure_class="gpu_oom",
-        needles=("npu out of memory", "xpu out of memory", "mps backend out of memory", "musa out of memory"),
-        example="RuntimeError: NPU out of memory. Tried to allocate 3.00 GiB (NPU 2; 60.97 GiB total capacity)",
-        counter_example="the NPU has memory enough",
-    ),
-    Rule(
         failure_class="host_oom",
         needles=("systemd-oomd", "term_memlimit"),
         pattern=r"systemd-oomd\b.{0,40}\bkilled\b.{0,120}due to (?:memory|swap)|TERM_MEMLIMIT",
         example="systemd-oomd[812]: Killed /user.slice/job-7.scope due to memory used (61234) / total (64000)",
         counter_example="systemd[1]: Started systemd-oomd.service",
-    ),
-    Rule(
-        failure_class="collective_mismatch",
-        needles=(
-            "mismatched allreduce",
-            "mismatched allgather",
-            "mismatched broadcast",
-            "mismatched data types",
-        ),
-        pattern=r"Mismatched (?:all\w+|broadcast|data types?)\b.{0,80}(?:rank|device|shape|type|specified)",
-        example="RuntimeError: Mismatched ALLREDUCE CPU/GPU device selection: One rank specified device CPU",
-        counter_example="mismatched socks",
     ),
     Rule(
         failure_class="cuda_driver",
@@ -91,31 +73,11 @@ PLATFORMS = (
         counter_example="INFO the checkpoint is complete",
     ),
     Rule(
-        failure_class="checkpoint_incompatible",
-        needles=("tree structures do not match", "structure mismatch", "tree structure"),
-        pattern=r"\b(?:restore|checkpoint|on-disk|metadata|state)\b.{0,80}tree structures? (?:do|does) not match"
-        r"|pytree structure mismatch",
-        example="ValueError: User-provided restore item and on-disk value metadata tree structures do not match",
-        counter_example="the tree structure is printed",
-    ),
-    Rule(
         failure_class="checkpoint_save_failed",
         needles=("parent directory ",),
         pattern=r"RuntimeError: Parent directory \S{1,300} does not exist",
         example="RuntimeError: Parent directory /ckpt/step_5 does not exist.",
         counter_example="made the parent directory of /ckpt",
-    ),
-    Rule(
-        failure_class="data_corrupt",
-        needles=(
-            "end-of-stream marker",
-            "end of stream marker",
-            "incorrect header check",
-            "crc check failed",
-        ),
-        pattern=r"ended before the end-of-stream marker|incorrect header check|crc check failed",
-        example="EOFError: Compressed file ended before the end-of-stream marker was reached",
-        counter_example="the end of the stream",
     ),
     Rule(
         failure_class="storage_io",

@@ -13,12 +13,6 @@ SOFTWARE = (
         counter_example="this wheel is compiled with CUDA 13",
     ),
     Rule(
-        failure_class="checkpoint_incompatible",
-        needles=("not found in checkpoint", "not found in the checkpoint", "not found in state_dict"),
-        example="KeyError: 'optimizer.state.table_3.momentum1' not found in checkpoint state_dict",
-        counter_example="checkpoint not found in /ckpt, starting anew",
-    ),
-    Rule(
         failure_class="checkpoint_save_failed",
         needles=("permissionerror", "permission denied"),
         pattern=r"permission denied.{0,120}(?:\.distcp|\.metadata|ckpt|checkpoint|\.pt\b|\.safetensors)",
@@ -208,13 +202,6 @@ SOFTWARE = (
         r"|no such option|invalid value for ",
         example="train.py: error: unrecognized arguments: --learing-rate",
         counter_example="usage: train.py [-h] [--lr LR]",
-    ),
-    Rule(
-        failure_class="user_code",
-        needles=("split sizes doesn't match total dim", "split sizes"),
-        pattern=r"split sizes doesn't match total dim",
-        example="RuntimeError: Split sizes doesn't match total dim 0 size",
-        counter_example="the split sizes are 3 and 4",
     ),
     Rule(
         failure_class="checkpoint_stall",

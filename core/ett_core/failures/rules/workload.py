@@ -34,37 +34,6 @@ WORKLOAD = (
         counter_example="the preamble has a length",
     ),
     Rule(
-        failure_class="user_code",
-        needles=("expected to have finished reduction", "expected to mark a variable ready"),
-        example="RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
-        counter_example="the reduction was expected to have finished",
-    ),
-    Rule(
-        failure_class="rendezvous_failure",
-        needles=(
-            "pjrt_client_connect",
-            "etcdconnectionfailed",
-            "rendezvousconnectionerror",
-            "coordination service",
-        ),
-        pattern=r"Barrier timed out.{0,80}Client_Connect|EtcdConnectionFailed|RendezvousConnectionError\s*$"
-        r"|coordination service.{0,80}(?:unreachable|failed to connect|timed out)",
-        example="XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect.",
-        counter_example="PjRT_Client_Connect done after 3 s",
-    ),
-    Rule(
-        failure_class="port_in_use",
-        needles=(
-            "another process is utilizing it",
-            "port is already allocated",
-            "port is already in use",
-            "wsaeaddrinuse",
-        ),
-        pattern=r"another process is utilizing it|port is already (?:allocated|in use)|WSAEADDRINUSE",
-        example="ConnectionError: Tried to launch distributed communication on port `29500`, but another process is utilizing it.",
-        counter_example="the port is open; another process may use it",
-    ),
-    Rule(
         failure_class="network_fault",
         needles=(
             "got completion from peer",
@@ -165,14 +134,6 @@ WORKLOAD = (
         counter_example="the checkpoint was saved with 8 ranks",
     ),
     Rule(
-        failure_class="nan_loss",
-        needles=("returned nan values", "nan or inf", "nan detected", "inf or nan", "diverged"),
-        pattern=r"returned nan values in its|(?:Error|Exception|abort\w*|fatal).{0,80}(?:nan or inf|inf or nan|nan detected)"
-        r"|(?:loss|training) (?:has )?diverged.{0,60}(?:stop|abort|exit|terminat)",
-        example="RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
-        counter_example="detect_anomaly looks for nan values",
-    ),
-    Rule(
         failure_class="compile_failure",
         needles=("returned non-zero exit status", "ptxas exited"),
         pattern=r"(?:\bgcc|g\+\+|\bcc1?(?:plus)?\b|clang|nvcc|hipcc|ninja|\bld\b|ptxas).{0,400}(?:returned non-zero exit status|exited with)",
@@ -196,24 +157,6 @@ WORKLOAD = (
         r"|VersionConflict\b|no such image|unable to find image",
         example="slurmstepd: error: execve(): python3.11: No such file or directory",
         counter_example="exec: the shell is replaced",
-    ),
-    Rule(
-        failure_class="config_error",
-        needles=(
-            "missingconfigexception",
-            "scannererror",
-            "parsererror",
-            "batch job submission failed",
-            "is not equal to micro_batch",
-            "configexception",
-            "unrecognized configuration",
-            "got an unexpected config",
-            "toml",
-        ),
-        pattern=r"(?:MissingConfig|Config)Exception|yaml\.\w+\.(?:Scanner|Parser)Error|batch job submission failed|is not equal to micro_batch"
-        r"|unrecognized configuration|TOMLDecodeError",
-        example="hydra.errors.MissingConfigException: Cannot find primary config 'train'",
-        counter_example="INFO batch job submission worked",
     ),
     Rule(
         failure_class="native_crash",
