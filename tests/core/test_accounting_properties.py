@@ -16,6 +16,10 @@ EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
 NOWS = st.sampled_from([EPOCH, EPOCH + 30, EPOCH + 1000, EPOCH + 30_000])
 
 
+NEAR = 1e-5
+"""Seconds: a lifetime of them, as hostile clocks tell, is summed to half a microsecond."""
+
+
 def fold_of(events, **more):
     fold = JobFold("soup", **more)
     fold.add(events)
@@ -25,12 +29,12 @@ def fold_of(events, **more):
 @given(soups, NOWS)
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_components_partition_the_wall_time(events, now):
-    """Components add up to the wall time to a microsecond, and none is negative."""
+    """Components add up to the wall time, and none is negative."""
     account = fold_of(events).account(now)
     if account is None:
         return
-    assert sum(account.components.values()) == pytest.approx(account.wall_s, abs=1e-6)
-    assert min(account.components.values(), default=0.0) >= -1e-6
+    assert sum(account.components.values()) == pytest.approx(account.wall_s, abs=NEAR)
+    assert min(account.components.values(), default=0.0) >= 0
     assert account.wall_s >= 0
 
 
@@ -50,7 +54,7 @@ def test_timeline_covers_the_wall_time_once(events, now):
     for stretch in stretches:
         for component, amount in stretch.shares:
             totals[component] = totals.get(component, 0) + amount / 1e9
-    assert {k: v for k, v in totals.items() if v} == pytest.approx(dict(account.components), abs=1e-6)
+    assert {k: v for k, v in totals.items() if v} == pytest.approx(dict(account.components), abs=NEAR)
 
 
 @given(soups, NOWS, st.lists(st.floats(-50, 1100), min_size=1, max_size=4))
@@ -65,7 +69,7 @@ def test_adjoining_windows_add_up(events, now, cuts):
         for component, amount in fold.window(begin, end, now).items():
             parts[component] = parts.get(component, 0.0) + amount
     assert {k: v for k, v in parts.items() if abs(v) > 1e-7} == pytest.approx(
-        {k: v for k, v in whole.items() if abs(v) > 1e-7}, abs=1e-6
+        {k: v for k, v in whole.items() if abs(v) > 1e-7}, abs=NEAR
     )
 
 

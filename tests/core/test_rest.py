@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plausible import plausible
 
 from ett_core import events as ev
-from ett_core.accounting import JobFold, Settings, blocks, columns, job, lane_fold, loop
+from ett_core.accounting import JobFold, Settings, blocks, columns, job_lanes, lane_fold, loop
 from ett_core.accounting.columns import Columns
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
@@ -53,7 +53,7 @@ def constants(block, mark_every, trim_at, rest_every):
         patch.setattr(blocks, "YOUNG", 2)
         patch.setattr(lane_fold, "MARK_EVERY", mark_every)
         patch.setattr(lane_fold, "TRIM_AT", trim_at)
-        patch.setattr(job, "REST_EVERY", rest_every)
+        patch.setattr(job_lanes, "REST_EVERY", rest_every)
         yield
 
 

@@ -9,9 +9,14 @@ from ett_core.events import AnyEvent, decode, encode
 
 EPOCH = 1_764_000_000.0
 
+FAR = (2.0 - EPOCH, -7200.0, 86_400.0, 3.9e9 - EPOCH)
+"""As a clock says that is not set, is hours off, or belongs to somebody who means harm."""
+OFFSETS = (0.5, 7.25, -30.0, 3.9e9, -3.9e9)
 times = st.one_of(
     st.integers(0, 60).map(float),
     st.floats(0, 900, allow_nan=False),
+    st.floats(0, 900, allow_nan=False),
+    st.sampled_from(FAR),
 )
 steps = st.integers(0, 12)
 phases = st.sampled_from(["model_init", "compile", "checkpoint", "evaluation", "checkpoint_load", "mine"])
@@ -62,7 +67,10 @@ def _kinds() -> st.SearchStrategy:
         st.tuples(
             st.just(ev.Clock),
             st.fixed_dictionaries(
-                {"of_writer": st.sampled_from(["w0", "w1"]), "offset_s": st.sampled_from([0.5, 7.25, -30.0])}
+                {
+                    "of_writer": st.sampled_from(["w0", "w1"]),
+                    "offset_s": st.sampled_from([0.5, 7.25, -30.0, 3.9e9, -3.9e9]),
+                }
             ),
         ),
     )
