@@ -188,6 +188,7 @@ class Apart:
         self.together, self.asked = threading.Barrier(at_once), 0
 
     def job(self, job_id):
+        self.together.wait(60)
         raise UnknownJobError(f"no job {job_id}")
 
     def ask(self, question):
@@ -197,11 +198,12 @@ class Apart:
 
 
 def test_questions_that_are_begun_are_asked_at_the_same_time():
-    exporter = Apart(3)
+    exporter = Apart(4)
     reads = SharedReads(exporter, keep_s=60.0)
     asked = [Question(f"/{name}", FleetAnswer) for name in "abc"]
-    reads.begin(asked)
+    reads.begin(asked, "x")
     assert [reads.ask(question).error for question in asked] == [None] * 3
+    assert reads.job("x").unknown
     assert exporter.asked == 3
 
 
