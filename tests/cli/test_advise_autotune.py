@@ -5,13 +5,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ett_cli.autotune_caches import list_hash, parse_kernel, read_cache
 from ett_cli.autotune_traces import CHOSEN as CHOSEN_NAME
-from ett_cli.autotune_traces import MEASURED, parse_choices, parse_tunings
+from ett_cli.autotune_traces import MEASURED, parse_choices, parse_tunings, read_choices
 from ett_cli.main import main
 from ett_core.choosing import Choice
 from ett_core.events import Cache, TunedKernel, encode
@@ -398,6 +399,15 @@ def chosen(operation, *, args, at_s=1.0):
 def test_a_choice_of_which_little_is_told_still_cost_its_seconds(args, winner, candidates):
     (choice,) = parse_choices(chosen("mm", args=args))
     assert choice == Choice(operation="mm", took_s=2.0, winner=winner, candidates=candidates)
+
+
+def test_a_choice_that_torch_made_on_a_processor():
+    """A linear layer of constant weights, with max-autotune: torch itself told of 28.1114 seconds."""
+    log = Path(__file__).parents[1] / "data" / "torch_choices" / "packed_linear.log"
+    (choice,) = read_choices(log)
+    assert (choice.operation, choice.candidates) == ("packed_linear", 2)
+    assert choice.winner == "cpp_CppMicroGemmFP32Vec_0"
+    assert choice.took_s == pytest.approx(28.1103, abs=1e-3)
 
 
 def test_where_the_library_won_each_time_the_others_can_be_spared(tmp_path, capsys):
