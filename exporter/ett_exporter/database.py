@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from ett_core.plain_text import name_as_text
 from ett_exporter import schema
 from ett_exporter.errors import StoreError
 
@@ -35,6 +36,8 @@ def sqlalchemy_url(database: str) -> URL:
     >>> sqlalchemy_url("postgresql://ett@db/ett").drivername
     'postgresql+psycopg'
     """
+    if (told := name_as_text(database)) != database:
+        raise StoreError(f"cannot open the database {told}: its name is no text")
     if "://" not in database:
         return URL.create("sqlite", database=str(Path(database).absolute()))
     try:

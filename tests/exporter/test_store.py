@@ -179,6 +179,12 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
     assert other.read_bytes() == b"these are my notes" * 100
 
 
+def test_a_name_that_is_no_text_is_refused_in_words(tmp_path):
+    """SQLAlchemy knows databases by text only; any byte may stand on a command line."""
+    with pytest.raises(StoreError, match=r"ett-\\xff: its name is no text"):
+        Store(str(tmp_path / "ett-\udcff"))
+
+
 def test_a_path_that_cannot_be_written_is_refused(tmp_path):
     """A database under a file is refused with its path."""
     (tmp_path / "file").write_text("")
