@@ -108,6 +108,8 @@ def run(
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}", 1)
     print("\n".join(summary(arguments.scenario, chosen, end_s, truths)), file=words)
+    if arguments.exporter and (running := sum(truth.outcome == "running" for truth in truths)):
+        print(f"  {silence(running)}")
     if arguments.victims is not None:
         print("\n".join(table(victims(fleet, arguments.victims))), file=words)
     return 0
@@ -241,6 +243,17 @@ def summary(name: str, chosen: Scenario, end_s: float, truths: Sequence[JobTruth
             f"  {100 * trained_s / wall_s:.1f} % of {wall_s / 3600:,.1f} job hours were effective training"
         )
     return lines
+
+
+def silence(running: int) -> str:
+    """What becomes of jobs that run at the end of the window, at an exporter that hears no more of them.
+
+    >>> silence(1)
+    '1 job still running: silent from now on, so called stalled soon (not with --live)'
+    """
+    return (
+        f"{many(running, 'job')} still running: silent from now on, so called stalled soon (not with --live)"
+    )
 
 
 def _counted(counter: Counter[str], most: int | None = None) -> str:
