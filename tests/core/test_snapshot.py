@@ -15,7 +15,7 @@ from plausible import plausible
 from ett_core import details
 from ett_core.accounting import JobFold, Settings, blocks, columns, lane_fold, loop
 from ett_core.accounting.snapshot import MAGIC, dump, load, wrapped
-from ett_core.events import AttemptStart, Cache, Clock, Heartbeat
+from ett_core.events import AttemptStart, Cache, Clock, FirstBatch, Heartbeat, Progress, StepSeconds
 
 EXAMPLES = int(os.environ.get("ETT_TEST_EXAMPLES", "60"))
 LATER = (0, 30, 1000, 30_000)
@@ -126,6 +126,21 @@ def test_a_clock_that_is_a_lifetime_off_moves_nothing_out_of_time(offset_s):
     again = details.load(details.dump(told))
     assert again.processes.caches["fx_graph"].hits == 1
     assert again.nodes.heard_at(0) == told.nodes.heard_at(0)
+
+
+def test_a_step_of_many_lifetimes_can_be_kept():
+    """A first report may say that its step took as long as a number can tell."""
+    said = {"job_id": "job", "attempt": 0, "rank": 0, "writer": "w"}
+    endless = StepSeconds(count=1, sum=9.9e10, max=9.9e10)
+    events = [
+        FirstBatch(**said, seq=0, time=EPOCH),
+        Progress(**said, seq=1, time=EPOCH + 100, step=1, steps=1, step_seconds=endless),
+    ]
+    fold = JobFold("job", history=lambda: events)
+    fold.add(events)
+    account = fold.account(EPOCH + 100)
+    assert account.components == {"stalled": 100.0}
+    assert load(dump(fold), lambda: events).account(EPOCH + 100) == account
 
 
 @pytest.fixture(scope="module")

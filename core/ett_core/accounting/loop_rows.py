@@ -22,6 +22,9 @@ from ett_core.archive import IN_MEMORY, Archive, Parcels
 from ett_core.components import DATA_WAIT, STALLED, TRAINING, UNSAVED_TRAINING
 from ett_core.events import Progress
 
+LONGEST_STALL_NS = 4 * 10**9 * NS
+"""A lifetime: longer ones do not fit into the columns, and no report lasts as long."""
+
 
 class First(NamedTuple):
     """What the first report says that its row needs."""
@@ -91,7 +94,7 @@ class LoopRows:
             excess_s = max(seconds.max - mean_s, 0.0)
         self.step_count += seconds.count
         self.step_sum_s += max(seconds.sum - excess_s, 0.0)
-        return round(excess_s * NS)
+        return min(round(excess_s * NS), LONGEST_STALL_NS)
 
     @property
     def _count(self) -> int:
