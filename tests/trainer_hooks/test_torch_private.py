@@ -18,8 +18,11 @@ from ett_trainer_hooks.torch_private import FIELDS, SEAMS, Seam, Totals
 PACKAGE = Path(ett_trainer_hooks.__file__).parent
 ADAPTER = PACKAGE / "torch_private.py"
 
-THE_JOBS_OWN = {"reference/model.py": ["torch.distributed.optim._apply_optimizer_in_backward"]}
-"""What the reference trainer uses to train, in the way of TorchRec's own examples."""
+THE_JOBS_OWN = {
+    "reference/model.py": ["torch.distributed.optim._apply_optimizer_in_backward"],
+    "reference/notes.py": ["torch.fx._symbolic_trace"],
+}
+"""What the reference trainer uses to train, in the way of TorchRec's own examples; and a logger's name."""
 
 READ_ALL = """
 import json, sys
