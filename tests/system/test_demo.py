@@ -125,7 +125,6 @@ def test_the_demo_is_watched_through_its_recovery_and_all_of_it_adds_up(tmp_path
         assert not list(marked(MARK, job_id))
 
 
-@pytest.mark.sweep
 def test_a_demo_without_a_head_ends_by_itself(tmp_path):
     """Status 0 within the hard stop."""
     with demo(tmp_path, "--headless") as (child, said):

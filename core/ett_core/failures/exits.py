@@ -54,7 +54,9 @@ _IN_RANKS = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _BY_SIGNAL_TOLD = re.compile(
-    r"\b(?:ended by|exited on|killed by|terminated by|died from|died with) signal:? (\d{1,2})\b", re.ASCII
+    r"\b(?:ended by|exited on|killed by|terminated by|died from|died with) signal:? (\d{1,2})\b"
+    r"|\bSignal (\d{1,2}) \(SIG[A-Z]{2,8}\) received by PID\b",  # torchrun, of a rank without an error file
+    re.ASCII,
 )
 _BY_WORD = re.compile(
     r"(segmentation fault|\baborted\b \(core|\bkilled\b(?=\s{2,}\S|\s*$)|(?<!pcie )bus error"
@@ -80,6 +82,7 @@ EXIT_NEEDLES = (
     "on signal",
     "from signal",
     "with signal",
+    "received by pid",
 )
 WORD_NEEDLES = (
     "segmentation fault",
@@ -121,6 +124,8 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
 
     >>> exit_in("failed (exitcode: -9) local_rank: 1 (pid: 1168) of binary: python")
     (Ending(failure_class='host_oom', role='root', by_abort=False), 1)
+    >>> exit_in("traceback : Signal 11 (SIGSEGV) received by PID 4321")
+    (Ending(failure_class='native_crash', role='root', by_abort=False), None)
     >>> exit_in("exitcode: 0") is None
     True
     """
@@ -129,7 +134,7 @@ def exit_in(line: str) -> tuple[Ending, int | None] | None:
         ending = of_exit(code, supervised=found[2] is not None)
         return None if ending is None else (ending, int(found[2]) if found[2] else None)
     if found := _BY_SIGNAL_TOLD.search(line):
-        ending = OWN_STOP if SENT in line else of_exit(-int(found[1]), supervised=True)
+        ending = OWN_STOP if SENT in line else of_exit(-int(found[1] or found[2]), supervised=True)
         return None if ending is None else (ending, None)
     if found := _BY_WORD.search(line):
         word = found[1].lower()

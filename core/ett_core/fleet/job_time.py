@@ -54,9 +54,10 @@ class Lost(msgspec.Struct, frozen=True, gc=False):
 
 
 def pieces(account: JobAccount, window: Mapping[str, float], begin: float) -> list[Piece]:
-    """The seconds of a window that begins at `begin` (Unix seconds) and ends with what is known.
+    """The seconds of a window that begins at `begin` (Unix seconds) and ends with what is known, or before.
 
-    `window` holds seconds by component; attempts are named by their place in the account.
+    `window` holds seconds by component; attempts are named by their place in the account. What clocks put
+    behind the end of the window is none of it.
     """
     left = dict(window)
     whole = [place for place, attempt in enumerate(account.attempts) if attempt.start >= begin]
@@ -65,15 +66,27 @@ def pieces(account: JobAccount, window: Mapping[str, float], begin: float) -> li
     found: list[Piece] = []
     for place in whole:
         attempt = account.attempts[place]
-        for part in (attempt.components, attempt.after):
-            for component, seconds in part.items():
-                left[component] = left.get(component, 0.0) - seconds
-        found += _of_attempt(place, [attempt.components, attempt.after], charges[place], taken)
+        inside = [taken_from(left, part) for part in (attempt.components, attempt.after)]
+        found += _of_attempt(place, inside, charges[place], taken)
     rest = {component: seconds for component, seconds in left.items() if seconds > _TRIFLE_S}
     cut = len(account.attempts) - len(whole) - 1
     if cut < 0:
         return found + [Piece(component, seconds, None, None) for component, seconds in rest.items()]
     return found + list(_of_attempt(cut, [rest], charges[cut], taken))
+
+
+def taken_from(left: dict[str, float], part: Mapping[str, float]) -> dict[str, float]:
+    """As much of each component as is left, which it takes away.
+
+    >>> left = {"training": 5.0}
+    >>> taken_from(left, {"training": 7.0, "other": 1.0}), left
+    ({'training': 5.0}, {'training': 0.0})
+    """
+    inside = {component: min(seconds, left.get(component, 0.0)) for component, seconds in part.items()}
+    inside = {component: seconds for component, seconds in inside.items() if seconds > 0}
+    for component, seconds in inside.items():
+        left[component] -= seconds
+    return inside
 
 
 class Charge(msgspec.Struct, frozen=True, gc=False):

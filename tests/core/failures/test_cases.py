@@ -31,7 +31,6 @@ MISSED = {
     "sample_389": "errors of requests to a bucket, each of which is tried again in words that no table knows",
     "sample_468": "a message that is broken where a word ends, by an editor",
     "sample_482": UNREAD,
-    "sample_506": UNREAD,
     "sample_529": "an error of an object store in the words of its own code",
     "sample_532": UNREAD,
     "sample_556": UNREAD,

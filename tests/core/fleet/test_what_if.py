@@ -84,6 +84,15 @@ def test_pieces_of_any_window_are_the_partition_of_it(events, back_s):
     assert sums(pieces(account, window, begin)) == pytest.approx(window, abs=1e-4)
 
 
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.9])
+def test_what_lies_behind_the_end_of_a_window_is_none_of_it(told, share):
+    """As where a clock puts the end of an attempt after the moment that is asked about."""
+    for job in told:
+        begin, end = job.account.start, job.account.start + share * job.account.wall_s
+        window = job.fold.window(begin, end, END)
+        assert sums(pieces(job.account, window, begin)) == pytest.approx(window, abs=1e-3)
+
+
 @pytest.mark.parametrize("window_s", [None, 3600.0, 43_200.0])
 def test_without_levers_it_is_the_partition_as_it_is(told, window_s):
     found = times(told, window_s)
