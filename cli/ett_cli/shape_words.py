@@ -34,7 +34,7 @@ def as_object(advice: Advice, torch_version: str) -> dict[str, Any]:
     return {
         "variable": VARIABLE,
         "value": advice.value,
-        "torch": torch_version or None,
+        "torch": torch_version.partition("+")[0] or None,  # the build may be missing
         "processes": advice.processes,
         "graphs": advice.graphs,
         "expected_graphs": advice.expected,

@@ -80,10 +80,10 @@ def of_type(annotation: object) -> st.SearchStrategy:
         dict[str, float]: st.dictionaries(st.text(), numbers(-1e300, 1e300)),
         events.StepSeconds: st.builds(
             events.StepSeconds,
-            count=st.integers(0, 2**62 - 1),
+            count=st.integers(0, 2**40 - 1),
             sum=limited(events.Seconds),
             max=limited(events.Seconds),
-            buckets=st.dictionaries(st.integers(0, LAST_BUCKET), st.integers(0, 2**62 - 1)),
+            buckets=st.dictionaries(st.integers(0, LAST_BUCKET), st.integers(0, 2**40 - 1)),
         ),
         events.CompileInput: st.builds(
             events.CompileInput,

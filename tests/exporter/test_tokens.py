@@ -165,5 +165,5 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path):
     """A missing file ends the start with one sentence."""
     words = [ETT, "exporter", "--port", "0", "--tokens", str(tmp_path / "none")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"ett exporter: {tmp_path / 'none'}: No such file or directory\n"
