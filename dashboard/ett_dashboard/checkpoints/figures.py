@@ -38,7 +38,7 @@ def wasted_time(supposed: Supposed) -> Figure:
         },
     ]
     if best is not None and best.interval_s is not None:
-        data.append(_mark((best.interval_s, best.percent), "best", BEST, "star"))
+        data.append(_mark((best.interval_s, best.percent), "best", BEST, "star", "bottom"))
     if used is not None and supposed.interval_s is not None:
         name = "in use" if supposed.measured_percent is None else "measured"
         data.append(_mark((supposed.interval_s, used), name, LOST, "circle"))
@@ -92,7 +92,8 @@ def _area(curve: Sequence[Waste], name: str, values: Sequence[float], colour: st
     }
 
 
-def _mark(point: tuple[float, float], name: str, colour: str, symbol: str) -> Figure:
+def _mark(point: tuple[float, float], name: str, colour: str, symbol: str, side: str = "top") -> Figure:
+    """A point with its words above it, or below, where the lowest of a curve has room."""
     told = f"{name}: every {duration(point[0])}, {percent(point[1])}"
     return {
         "type": "scatter",
@@ -101,7 +102,7 @@ def _mark(point: tuple[float, float], name: str, colour: str, symbol: str) -> Fi
         "x": [point[0]],
         "y": [point[1]],
         "text": [f"<b>{told}</b>"],
-        "textposition": "top center",
+        "textposition": f"{side} center",
         "marker": {"color": colour, "size": 13, "symbol": symbol, "line": {"width": 1.5, "color": "#fff"}},
         "hovertext": [f"{told} of the training time wasted"],
         "hoverinfo": "text",
