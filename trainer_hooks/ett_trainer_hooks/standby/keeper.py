@@ -52,9 +52,9 @@ def keep(control: socket.socket, wanted: Wanted, path: Path) -> Callable[[], Non
 
 
 def be_nice(nice: int, tries: int = 100) -> None:
-    """Have this session come after all others (19) or as any other (0), where the kernel shares by sessions.
+    """Have the keeper and all below it come after others (19) or beside them (0), where autogroups share.
 
-    There it does not matter how a process is scheduled beside one of another session, and torchrun starts
+    There it does not matter how a process is scheduled beside one of another autogroup, and torchrun starts
     each rank in one of its own. Source: sched(7), autogroups.
     """
     while tries and not _is_nice(nice):
@@ -175,7 +175,7 @@ class _Keeper:
             self._say({"taken": self._child, "rank_pid": pid, "environ": told_to_launcher(asked["environ"])})
             self._promote()
             socket.send_fds(self._link, [str(pid).encode()], given)
-            be_nice(0)  # what it has started stays in this session
+            be_nice(0)  # what the standby has started stays in the keeper's autogroup
             return True
         finally:
             for descriptor in given:
