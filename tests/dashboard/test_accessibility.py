@@ -6,7 +6,9 @@ In both themes, on a desk and on a tablet.
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -37,12 +39,35 @@ PAGES = {
 """Pages by name: the address, and words that are shown once there is something to see."""
 IMAGES = Path(__file__).parents[2] / "docs" / "img"
 PICTURED = ("fleet", "job", "failures", "failure", "caches", "checkpoints", "what-if", "regressions")
+JOBS = 40
 ALIKE = 0.6
 """Pages are at least so much like their pictures; two pages are less like each other."""
 SAME_GROUND = 6
 """Levels of 255."""
 
 pytestmark = pytest.mark.service("chromium")
+
+
+@contextmanager
+def playing(exporter: str) -> Iterator[None]:
+    """A fleet of 40 jobs that goes on: silent ones are called stalled a minute later and stand first."""
+    words = ("--scenario", "incident", "--ranks", "8", "--live", "--exporter", exporter)
+    with subprocess.Popen([ETT, "simulate", *words], stdout=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not told(exporter):
+                assert process.poll() is None, "ett simulate ended"
+                assert time.monotonic() < deadline, "the exporter does not come to know the fleet"
+                time.sleep(0.5)
+            yield
+        finally:
+            process.terminate()
+
+
+def told(exporter: str) -> bool:
+    """Whether all that lies behind the jobs has come: none hangs in the middle of its past."""
+    states = [job["state"] for job in httpx.get(f"{exporter}/api/v1/jobs").json()["jobs"]]
+    return len(states) >= JOBS and not {"stalled", "lost"} & set(states)
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +79,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         running(
             "dashboard", "--exporter", exporter, "--refresh-s", "3600", "--grafana", "https://grafana.example"
         ) as (app, _),
+        playing(exporter),
     ):
-        words = ("--scenario", "incident", "--ranks", "8", "--exporter", exporter)
-        subprocess.run([ETT, "simulate", *words], check=True, capture_output=True, timeout=120)
         failures = httpx.get(f"{exporter}/api/v1/failures").json()["failures"]
         shown = next(one for one in failures if len(one["diagnosis"]["evidence"]) > 1)
         job, failure = quote(shown["job_id"], safe=""), quote(shown["id"], safe="")

@@ -132,14 +132,23 @@ class Sender:
         self._monotonic = monotonic
         self._sleep = sleep
         self._lines: dict[tuple[str, str], list[bytes]] = {}
-        self._held_lines = 0
+        self._held_bytes = 0
 
     def take(self, event: Event) -> None:
-        """Put the event into the segment of its writer; send all of them where many lines are held."""
-        self._lines.setdefault((event.job_id, event.writer), []).append(encode(event))
-        self._held_lines += 1
-        if self._held_lines >= SEGMENT_LINES:
+        """Put the event into the segment of its writer; send that when it is long, all where much is held.
+
+        Each segment is a request: those of many writers side by side are not cut into short ones.
+        """
+        line = encode(event)
+        lines = self._lines.setdefault((event.job_id, event.writer), [])
+        lines.append(line)
+        self._held_bytes += len(line)
+        if self._held_bytes > HELD_BYTES:
             self.flush()
+        elif len(lines) >= SEGMENT_LINES:
+            self._send(lines)
+            self._held_bytes -= sum(map(len, lines))
+            lines.clear()
 
     def flush(self) -> None:
         """Send what is held.
@@ -147,10 +156,10 @@ class Sender:
         Raises:
             SinkError: the exporter refuses it, or did not acknowledge it for a minute.
         """
-        for lines in self._lines.values():
+        for lines in filter(None, self._lines.values()):
             self._send(lines)
         self._lines.clear()
-        self._held_lines = 0
+        self._held_bytes = 0
 
     def _send(self, lines: list[bytes]) -> None:
         gives_up_s = self._monotonic() + PATIENCE_S
