@@ -17,7 +17,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import faults
@@ -48,7 +48,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--load", type=float, default=math.inf, help="begin a job when the load is below")
     parser.add_argument("--short", action="store_true", help="try it in few steps, with one seed")
+    parser.add_argument("--steps", type=int, help="10 to 15 minutes of training (default: job.toml)")
     given = parser.parse_args()
+    changed = SHORT if given.short else {} if given.steps is None else {"--steps": given.steps}
     given.out.mkdir(parents=True)
     out = given.out.resolve()
     runs: list[Run] = []
@@ -56,7 +58,7 @@ def main() -> None:
         for number, seed in enumerate(given.seeds[:1] if given.short else given.seeds):
             for side in (PLAIN, OPTIMISED) if number % 2 == 0 else (OPTIMISED, PLAIN):
                 wait_for(given.load)
-                runs.append(measured(side, seed, out, url, short=given.short))
+                runs.append(measured(side, seed, out, url, changed))
                 (out / "results.json").write_bytes(msgspec.json.encode(runs))
     words = told(runs)
     (out / "table.md").write_text(words)
@@ -64,15 +66,15 @@ def main() -> None:
     print(words)
 
 
-def measured(side: str, seed: int, out: Path, url: str, *, short: bool) -> Run:
-    """One run of one trainer."""
+def measured(side: str, seed: int, out: Path, url: str, changed: Mapping[str, int]) -> Run:
+    """One run of one trainer; `changed` are its settings that differ from job.toml, by option."""
     job_id, load = f"{side}-{seed}", os.getloadavg()[0]
-    more = [str(word) for pair in SHORT.items() for word in pair] if short else []
+    more = [str(word) for pair in changed.items() for word in pair]
     words = [*OPTIONS[side], "--seed", str(2026 + seed), *more]
     host = out / job_id
     job = jobs.Job(job_id=job_id, host=host, words=words, exporter_url=url)
     settings = tomllib.loads((jobs.HERE / "job.toml").read_text())
-    steps = SHORT["--steps"] if short else settings["trainer"]["steps"]
+    steps = changed.get("--steps", settings["trainer"]["steps"])
     trained = jobs.trained(job, faults.planned(seed, steps))
     told_of_job = service.finished(url, job_id)
     for folder in ("tmp", "inductor", "triton", "checkpoints", "cache", "published"):
