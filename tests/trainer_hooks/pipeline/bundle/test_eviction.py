@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ett_trainer_hooks.pipeline.bundle.contents import Contents
-from ett_trainer_hooks.pipeline.bundle.entry import RefusedError, used_path
+from ett_trainer_hooks.pipeline.bundle.entry import RefusedError, object_path, used_path
 from ett_trainer_hooks.pipeline.bundle.eviction import YOUNG_S, Held, evict, to_evict
 from ett_trainer_hooks.pipeline.bundle.files import PARTIAL
 from ett_trainer_hooks.pipeline.bundle.store import BundleStore
@@ -70,6 +70,22 @@ def test_an_object_that_no_bundle_names_goes_once_it_is_old(filled, clock):
     assert evict(filled, 10**9).objects == 0
     clock.now_s += YOUNG_S
     assert evict(filled, 10**9).objects == 3
+
+
+def test_notes_and_entries_of_objects_that_are_not_there_go_once_they_are_old(filled, bundle, clock):
+    """A writer that dies has noted the use of what never came; another one names what was just evicted."""
+    never = "e" * 64
+    filled.note_use(bundle(sha256=never)[0])
+    gone = filled.find("b", FACTS, 0)
+    filled.remove(object_path(gone.sha256))
+    evict(filled, 10**9)
+    assert (names(filled), never in filled.noted()) == (["a", "b", "c"], True)
+    clock.now_s = gone.made_at + YOUNG_S
+    evict(filled, 10**9, dry=True)
+    assert (names(filled), never in filled.noted()) == (["a", "b", "c"], True)
+    evict(filled, 10**9)
+    assert names(filled) == ["a", "c"]
+    assert filled.noted() == {filled.find(name, FACTS, 0).sha256 for name in "ac"}
 
 
 @pytest.mark.parametrize("stamp", [b"nan", b"inf", b"-1", b"1e300", b"then", b""])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
@@ -52,7 +52,8 @@ def evict(store: BundleStore, limit: int, *, dry: bool = False) -> Evicted:
     Raises:
         StoreFailedError: the store cannot be asked.
     """
-    named = _paths_by_object(store.entries(anyones=True))
+    entries = store.entries(anyones=True)
+    named = _paths_by_object(entries)
     held = [
         Held(sha256, size, store.used_at(sha256), sha256 in named)
         for path, size in store.objects().items()
@@ -64,6 +65,7 @@ def evict(store: BundleStore, limit: int, *, dry: bool = False) -> Evicted:
         for each in gone:
             for path in (*named.get(each.sha256, ()), object_path(each.sha256), used_path(each.sha256)):
                 store.remove(path)
+        _remove_loose(store, entries, {each.sha256 for each in held})
     size, total = sum(each.size for each in gone), sum(each.size for each in held)
     return Evicted(len(gone), size, len(held) - len(gone), total - size)
 
@@ -74,3 +76,14 @@ def _paths_by_object(entries: Mapping[str, object]) -> dict[str, list[str]]:
         if isinstance(entry, Entry):
             paths.setdefault(entry.sha256, []).append(path)
     return paths
+
+
+def _remove_loose(store: BundleStore, entries: Mapping[str, object], there: Set[str]) -> None:
+    """Take away entries and notes of use whose object is not there, once they are old: it never came, or is gone."""
+    old = store.now() - YOUNG_S
+    for path, entry in entries.items():
+        if isinstance(entry, Entry) and entry.sha256 not in there and entry.made_at < old:
+            store.remove(path)
+    for sha256 in store.noted() - there:
+        if store.used_at(sha256) < old:
+            store.remove(used_path(sha256))

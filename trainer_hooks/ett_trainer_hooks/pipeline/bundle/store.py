@@ -147,6 +147,10 @@ class BundleStore:
         """Bytes of every object, by its path."""
         return self._ask(lambda files: files.sizes("objects"))
 
+    def noted(self) -> set[str]:
+        """Hashes of the objects whose use was noted, whether they are there or not."""
+        return {path.removeprefix("used/") for path in self._ask(lambda files: files.sizes("used"))}
+
     def used_at(self, sha256: str) -> float:
         """When an object was last used, Unix seconds; 0 where nobody noted it."""
         try:
