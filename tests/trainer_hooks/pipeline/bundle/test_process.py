@@ -25,6 +25,10 @@ bundle = ProcessBundle(BundleSettings(address=sys.argv[1], name="model"), record
 shared = SharedCompiles(recorder, cache_dir=bundle.cache_dir, wait_s=200.0, absent_s=200.0, know=bundle.know)
 bundle.fetch()
 import torch
+from torch.testing._internal.distributed.fake_pg import FakeStore
+# torch keeps the sizes seen under the rank of the group
+group = {"rank": int(os.environ["RANK"]), "world_size": 4}
+torch.distributed.init_process_group("fake", store=FakeStore(), **group)
 outcome = bundle.load().outcome
 shared.begin(has_bundle=outcome == "hit")
 first = torch.compile(lambda x: torch.relu(x) * 2)
@@ -51,7 +55,7 @@ def rank(start, tmp_path):
     """Starts a rank of a node with two, on a host of its own: with empty caches."""
     hosts = []
 
-    def run(local_rank, attempt):
+    def run(local_rank, attempt, rank=None):
         host = tmp_path / f"host{len(hosts)}"
         hosts.append(host)
         (host / "tmp").mkdir(parents=True)
@@ -62,9 +66,10 @@ def rank(start, tmp_path):
             TMPDIR=str(tmp_path),
             OMP_NUM_THREADS="1",
             LOCAL_RANK=str(local_rank),
-            RANK=str(local_rank),
+            RANK=str(local_rank if rank is None else rank),
             LOCAL_WORLD_SIZE="2",
             ETT_ATTEMPT=str(attempt),
+            TORCH_COMPILE_JOB_ID="ett:job",
         )
 
     return run
@@ -79,7 +84,10 @@ def ended(child):
 @pytest.mark.service("torch")
 @pytest.mark.service("compiler")
 def test_one_rank_compiles_for_its_node_and_for_the_next_host(rank, tmp_path, events_in):
-    """All graphs of both saves come back, no C++ is compiled, and the results are the same."""
+    """All graphs of both saves come back, no C++ is compiled, and the results are the same.
+
+    Torch keeps the sizes seen under the rank; a rank that adds nothing else to a bundle keeps none of its own.
+    """
     leader, follower = rank(0, attempt=0), rank(1, attempt=0)
     compiled, waited = ended(leader), ended(follower)
     assert (compiled["outcome"], waited["outcome"]) == ("miss", "miss")
@@ -90,11 +98,15 @@ def test_one_rank_compiles_for_its_node_and_for_the_next_host(rank, tmp_path, ev
     store = BundleStore(str(tmp_path / "store"))
     [(path, entry)] = store.entries().items()
     assert path.endswith("/0.json")
-    assert (entry.graphs, len(store.objects())) == (2, 2)
+    objects = store.objects()
+    assert (entry.graphs, entry.rank, len(objects)) == (2, 0, 2)
+    assert entry.artifacts["pgo"] == ["ett:job:0:"]
     again = ended(rank(1, attempt=1))
     assert (again["outcome"], again["misses"], again["native_s"]) == ("hit", 0, 0)
+    elsewhere = ended(rank(0, attempt=2, rank=2))
+    assert (elsewhere["outcome"], elsewhere["misses"]) == ("hit", 0)
     assert again["total"] == waited["total"] == compiled["total"]
-    assert list(store.entries()) == [path]
+    assert (store.entries(), store.objects()) == ({path: entry}, objects)
     [journal] = (tmp_path / "journal").glob(f"*-{again['pid']}.jsonl")
     told = [event for event in events_in(journal) if getattr(event, "cache", "") == "mega_cache"]
     assert (told[-1].hits, told[-1].bytes, told[-1].saved_s > 0) == (1, entry.size, True)

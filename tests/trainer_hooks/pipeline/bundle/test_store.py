@@ -76,10 +76,14 @@ def test_the_same_content_is_kept_once(store, bundle):
     first = store.put(*bundle())
     second = store.put(
         *bundle(
-            Contents(b"the same graphs, other times", bundle()[1].native), local_rank=1, content=first.content
+            Contents(b"the same graphs, other times", bundle()[1].native),
+            local_rank=1,
+            rank=9,
+            artifacts={**first.artifacts, "pgo": ["job:9:"]},
+            content=first.content,
         )
     )
-    assert second.sha256 == first.sha256
+    assert (second.sha256, second.rank, second.artifacts) == (first.sha256, 0, first.artifacts)
     assert len(store.objects()) == 1
     assert len(store.entries()) == 2
 

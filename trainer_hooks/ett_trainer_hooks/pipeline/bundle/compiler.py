@@ -77,6 +77,18 @@ def take_over_profiles(profiles: Sequence[str], from_rank: int, cache_dir: Path,
             own.write_bytes(theirs.read_bytes())
 
 
+def without_rank(keys: Mapping[str, list[str]], rank: int) -> dict[str, list[str]]:
+    """Keys of artifacts by kind, the same for every rank that has compiled and seen the same.
+
+    >>> without_rank({"inductor": ["f1"], "pgo": ["job:3:tag"]}, 3)
+    {'inductor': ['f1'], 'pgo': ['job::tag']}
+    """
+    return {
+        kind: [key.replace(f":{rank}:", "::", 1) for key in some] if kind == PGO else list(some)
+        for kind, some in keys.items()
+    }
+
+
 def spare_header() -> None:
     """Have torch compile the header of its kernels only once it has to compile a graph.
 

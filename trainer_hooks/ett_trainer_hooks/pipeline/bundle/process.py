@@ -102,7 +102,7 @@ class ProcessBundle:
 
     def know(self, keys: Mapping[str, list[str]]) -> None:
         """Artifacts of these keys came from elsewhere: they are no reason to save."""
-        self._known |= _pairs(keys)
+        self._known |= self._reasons(keys, self.rank)
 
     def _await_save(self) -> None:
         if self._saving is not None:
@@ -132,7 +132,7 @@ class ProcessBundle:
             return Use(outcome="miss", why=str(reason))
         except OSError as error:
             return Use(outcome="bypass", why=f"{self.cache_dir} cannot be written ({error})")
-        self.know(entry.artifacts)
+        self._known |= self._reasons(entry.artifacts, entry.rank)
         self._note_use(entry)
         return Use(outcome="hit", why="", entry=entry)
 
@@ -156,7 +156,7 @@ class ProcessBundle:
         artifacts = compiler.compiled()
         if artifacts is None or not self._is_new(artifacts):
             return
-        self._known |= _pairs(artifacts.keys)
+        self._known |= self._reasons(artifacts.keys, self.rank)
         earlier_s = 0.0 if self.use.entry is None else self.use.entry.compile_s
         compile_s = earlier_s + compiler.spent_s()
         arguments = (self._keep, self._store, artifacts, compile_s)
@@ -167,13 +167,23 @@ class ProcessBundle:
 
     def _is_new(self, artifacts: Artifacts) -> bool:
         """Whether this process has compiled what the store lacks: a graph, or code of one that it found."""
-        if not _pairs(artifacts.keys) <= self._known:
+        if not self._reasons(artifacts.keys, self.rank) <= self._known:
             return True
         entry = self.use.entry
         return entry is not None and not set(native_names(self.cache_dir)) <= {
             *entry.native,
             *self._kept_native,
         }
+
+    def _reasons(self, keys: Mapping[str, list[str]], rank: int) -> set[tuple[str, str]]:
+        """What of these artifacts, seen by `rank`, is worth a bundle, by kind and key.
+
+        Not the sizes that this rank has seen, where it takes over those of local rank 0.
+        """
+        shared = compiler.without_rank(keys, rank)
+        pairs = {(kind, key) for kind, some in shared.items() for key in some}
+        leads = self.local_rank == (0 if self.use.entry is None else self.use.entry.local_rank)
+        return pairs if leads else {pair for pair in pairs if pair[0] != compiler.PGO}
 
     def _keep(self, store: BundleStore, artifacts: Artifacts, compile_s: float) -> None:
         try:
@@ -205,11 +215,7 @@ class ProcessBundle:
             compile_s=compile_s,
             artifacts={kind: list(keys) for kind, keys in artifacts.keys.items()},
             native=sorted(contents.native),
-            content=content_name(artifacts.keys, contents.hashes()),
+            content=content_name(compiler.without_rank(artifacts.keys, self.rank), contents.hashes()),
             sha256="",
             size=0,
         )
-
-
-def _pairs(keys: Mapping[str, list[str]]) -> set[tuple[str, str]]:
-    return {(kind, key) for kind, some in keys.items() for key in some}

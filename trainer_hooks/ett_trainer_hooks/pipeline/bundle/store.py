@@ -112,7 +112,7 @@ class BundleStore:
         """Keep a bundle; returns its entry as it is stored.
 
         `sha256` and `size` of the entry are set here. Where the same content is there already, made
-        in the same environment under the same name, that object is used.
+        in the same environment under the same name, that object is used, and its rank named.
 
         Raises:
             StoreFailedError: it could not be kept.
@@ -124,7 +124,9 @@ class BundleStore:
             self.note_use(entry)
             self._ask(lambda files: files.write(object_path(entry.sha256), data))
         else:
-            entry = msgspec.structs.replace(entry, sha256=twin.sha256, size=twin.size)
+            entry = msgspec.structs.replace(
+                entry, sha256=twin.sha256, size=twin.size, rank=twin.rank, artifacts=twin.artifacts
+            )
             self.note_use(entry)
         path = entry_path(entry.name, digest(entry.facts), entry.local_rank)
         entry = signed(entry, self._key)
