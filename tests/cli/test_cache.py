@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import msgspec
 import pytest
@@ -86,13 +87,15 @@ def test_ls_of_a_place_without_bundles_says_so_and_makes_nothing(ett, tmp_path):
     place.mkdir()
     assert ett("ls", str(place)) == (0, f"{nothing}\n", "")
     (place / "bundles").mkdir()
-    assert ett("ls", str(place)) == (0, f"{nothing} {place / 'bundles'} is a store, too.\n", "")
+    for command in ("ls", "verify", "gc"):
+        assert ett(command, str(place)) == (0, f"{nothing} {place / 'bundles'} is a store, too.\n", "")
 
 
 @pytest.mark.parametrize("command", ["ls", "verify", "gc"])
 def test_a_store_that_is_not_there_is_no_store_without_bundles(ett, tmp_path, command):
     place = tmp_path / "none"
     assert ett(command, str(place)) == (1, "", f"ett cache: {place}: there is no such directory\n")
+    assert ett(command, f"file://{place}")[0] == 1
     assert not place.exists()
 
 
@@ -157,6 +160,34 @@ def test_why_miss_compares_stores_names_entries_and_this_environment(ett, addres
 def test_why_miss_of_a_name_that_is_not_there(ett, address):
     status, _, err = ett("why-miss", f"{address}#none", "here")
     assert (status, err) == (1, f"ett cache: {address} holds no bundle of the name 'none'\n")
+
+
+def test_why_miss_of_a_name_without_its_store_says_what_is_lacking(ett):
+    reason = "there is no directory 'dlrm' here; if it is a name, give the --store that it lies in"
+    assert ett("why-miss", "dlrm", "here") == (1, "", f"ett cache: {reason}\n")
+
+
+def test_of_a_bundle_of_several_ranks_the_first_is_compared(ett, address):
+    facts = {**FACTS, "torch": "2.14"}
+    for local_rank in (0, 1):
+        moment = 1_764_000_010.0 + local_rank
+        fields = {"local_rank": local_rank, "content": str(local_rank) * 64, "made_at": moment}
+        artifacts = {"inductor": ["f1", "f2"][local_rank:]}
+        ranked = entry("ranked", facts=facts, artifacts=artifacts, **fields)
+        BundleStore(address).put(ranked, Contents(b"ranked", {}))
+    told = json.loads(ett("why-miss", address, address, "--json")[1])
+    assert told["common"] == {"inductor": 2}
+
+
+def test_gc_of_a_directory_that_is_no_store_takes_nothing_away(ett, tmp_path):
+    """Whatever lies there, old as it may be."""
+    files = [tmp_path / name for name in ("a.partial", "objects/photos.zip", "objects/b.partial", "used/notes")]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("kept")
+        os.utime(file, (0, 0))
+    assert ett("gc", str(tmp_path), "--limit", "0") == (0, f"There are no bundles in {tmp_path}.\n", "")
+    assert all(file.exists() for file in files)
 
 
 def test_what_a_store_says_is_one_line_that_a_terminal_only_shows(ett, tmp_path):

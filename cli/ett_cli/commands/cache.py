@@ -96,11 +96,16 @@ def _ls(arguments: argparse.Namespace) -> int:
         )
         return 0
     if not rows:
-        print(f"There are no bundles in {store.address}.{_elsewhere(store.address)}")
-        return 0
+        return _nothing_in(store)
     print(_table(rows))
     size = sum(objects.values()) / MB
     print(f"{_count(len(rows), 'bundle')} of {_count(len(objects), 'object')}, {size:,.1f} MB")
+    return 0
+
+
+def _nothing_in(store: BundleStore) -> int:
+    """Say so; that is no failure."""
+    print(f"There are no bundles in {store.address}.{_elsewhere(store.address)}")
     return 0
 
 
@@ -118,6 +123,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     refused = {path: why for path, why in reasons.items() if why}
     if arguments.json:
         print(json.dumps({"checked": len(reasons), "refused": refused}, indent=1))
+    elif not reasons:
+        return _nothing_in(store)
     else:
         for path, why in refused.items():
             print(_line(f"{path}: refused, {why}"))
@@ -141,11 +148,14 @@ def _why_refused(store: BundleStore, entry: Entry | RefusedError) -> str:
 def _gc(arguments: argparse.Namespace) -> int:
     from ett_trainer_hooks.pipeline.bundle.eviction import evict
 
-    gone = evict(_looked_at(arguments.store), bytes_of(arguments.limit), dry=arguments.dry_run)
+    store = _looked_at(arguments.store)
+    gone = evict(store, bytes_of(arguments.limit), dry=arguments.dry_run)
     if arguments.json:
         fields = ("objects", "bytes", "objects_left", "bytes_left")
         print(json.dumps({name: getattr(gone, name) for name in fields}, indent=1))
         return 0
+    if not gone.objects + gone.objects_left:
+        return _nothing_in(store)
     would = "would go" if arguments.dry_run else "gone"
     print(
         f"{_count(gone.objects, 'object')} {would} ({gone.bytes / MB:,.1f} MB), "
@@ -186,6 +196,8 @@ def _side(word: str, store: str | None) -> Side:
     address, mark, name = word.partition("#")
     if not mark and store and "/" not in word:
         address, name = store, word
+    elif not mark and "/" not in word and not Path(word).exists():
+        raise AbsentError(f"there is no directory {word!r} here; if it is a name, give the --store that it lies in")
     return side_of(_newest(address, name or None), repr(name or address))
 
 
@@ -197,7 +209,9 @@ def _newest(address: str, name: str | None) -> Entry:
     entries = [entry for entry in found if isinstance(entry, Entry)]
     if not entries:
         raise AbsentError(f"{address} holds no bundle{f' of the name {name!r}' if name else ''}")
-    return max(entries, key=lambda entry: (entry.made_at, -entry.local_rank))
+    newest = max(entries, key=lambda entry: entry.made_at)
+    beside = (entry for entry in entries if (entry.name, entry.facts) == (newest.name, newest.facts))
+    return min(beside, key=lambda entry: entry.local_rank)
 
 
 def _looked_at(address: str) -> BundleStore:
@@ -213,7 +227,8 @@ def _refuse_nowhere(address: str) -> None:
     Raises:
         AbsentError: there is no such directory.
     """
-    if "://" not in address and not Path(address).is_dir():
+    place = address.removeprefix("file://")
+    if "://" not in place and not Path(place).expanduser().is_dir():
         raise AbsentError(f"{address}: there is no such directory")
 
 

@@ -19,6 +19,7 @@ VERSION = 1
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ENTRY = re.compile(r"entries/([^/]+)/([0-9a-f]{16})/(\d+)\.json")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_OBJECT = re.compile(r"objects/[0-9a-f]{64}\.zip")
 
 
 class RefusedError(ValueError):
@@ -87,6 +88,15 @@ def place_of(path: str) -> tuple[str, str, int] | None:
 def object_path(sha256: str) -> str:
     """Where a store keeps an object."""
     return f"objects/{sha256}.zip"
+
+
+def is_object(path: str) -> bool:
+    """Whether a path of a store is that of an object.
+
+    >>> is_object(object_path("0" * 64)), is_object("objects/photos.zip")
+    (True, False)
+    """
+    return _OBJECT.fullmatch(path) is not None
 
 
 def used_path(sha256: str) -> str:

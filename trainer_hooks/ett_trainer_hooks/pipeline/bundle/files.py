@@ -16,6 +16,8 @@ from typing import Any, Protocol
 LOCAL = "file://"
 IN_MEMORY = "memory://"
 PARTIAL = ".partial"
+FOLDERS = ("entries", "objects", "used")
+"""All that a store has; what else lies in its directory is not touched."""
 
 
 class Files(Protocol):
@@ -70,10 +72,11 @@ class LocalFiles:
 
     def remove_partial(self, before: float) -> None:
         """As `Files`."""
-        for path in self.root.rglob(f"*{PARTIAL}"):
-            facts = _facts(path)
-            if facts is not None and stat.S_ISREG(facts.st_mode) and facts.st_mtime < before:
-                path.unlink(missing_ok=True)
+        for folder in FOLDERS:
+            for path in (self.root / folder).rglob(f"tmp*{PARTIAL}"):
+                facts = _facts(path)
+                if facts is not None and stat.S_ISREG(facts.st_mode) and facts.st_mtime < before:
+                    path.unlink(missing_ok=True)
 
     def _sizes(self, folder: Path) -> Iterator[tuple[str, int]]:
         for path in sorted(folder.rglob("*")):

@@ -22,6 +22,7 @@ from ett_trainer_hooks.pipeline.bundle.entry import (
     decoded,
     encoded,
     entry_path,
+    is_object,
     object_path,
     place_of,
     safe_name,
@@ -146,12 +147,14 @@ class BundleStore:
         return self._readable(list(self._ask(lambda files: files.sizes(folder))), anyones=anyones)
 
     def objects(self) -> dict[str, int]:
-        """Bytes of every object, by its path."""
-        return self._ask(lambda files: files.sizes("objects"))
+        """Bytes of every object, by its path; nothing else that lies there."""
+        found = self._ask(lambda files: files.sizes("objects"))
+        return {path: size for path, size in found.items() if is_object(path)}
 
     def noted(self) -> set[str]:
         """Hashes of the objects whose use was noted, whether they are there or not."""
-        return {path.removeprefix("used/") for path in self._ask(lambda files: files.sizes("used"))}
+        names = {path.removeprefix("used/") for path in self._ask(lambda files: files.sizes("used"))}
+        return {name for name in names if is_object(object_path(name))}
 
     def used_at(self, sha256: str) -> float:
         """When an object was last used, Unix seconds; 0 where nobody noted it."""
