@@ -131,6 +131,19 @@ def processor_s(pid: int, proc: Path = PROC) -> float:
     return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
+def queued_s(pid: int, proc: Path = PROC) -> float | None:
+    """Seconds that a process, and all that it has started, could have run and had no processor.
+
+    Of the threads that live, added up; None where the kernel does not count them.
+    """
+    waits = [
+        _waited_ns(thread)
+        for each in (pid, *(below.pid for below in tree_below(pid, proc)))
+        for thread in (proc / str(each) / "task").glob("*/schedstat")
+    ]
+    return sum(waits) / 1e9 if waits else None
+
+
 def moment_of_ticks(ticks: int, proc: Path = PROC) -> float | None:
     """Unix seconds of a moment in clock ticks since boot; None where `/proc` does not tell."""
     try:
@@ -191,6 +204,14 @@ def _status_field(pid: int, field: str, proc: Path) -> str:
     except OSError:
         return ""
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(f"{field}:")), "")
+
+
+def _waited_ns(schedstat: Path) -> int:
+    """Of a thread, from the kernel's `ns run, ns waited, turns`; 0 where it has ended."""
+    try:
+        return int(schedstat.read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _fields(pid: int, proc: Path) -> list[str]:

@@ -10,13 +10,14 @@ from contextlib import closing
 
 import pytest
 
-from ett_trainer_hooks import Recorder
+from ett_trainer_hooks import Recorder, procfs
 from ett_trainer_hooks.launcher.standbys import Standbys
 from ett_trainer_hooks.pipeline import standby
 from ett_trainer_hooks.standby.handing_over import hand_over
 from ett_trainer_hooks.standby.wanted import Wanted
 
 PATIENCE_S = 300.0
+SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
 
 
 def test_of_a_standby_that_takes_long_it_is_told_how_long_and_why(tmp_path, eventually):
@@ -58,9 +59,11 @@ def test_of_a_standby_that_takes_long_it_is_told_how_long_and_why(tmp_path, even
         ((what, why, values),) = told
         assert what == "a standby is not ready yet"
         assert why.startswith("local rank 2: after 10119 s it has had ")
-        assert why.endswith("no processor has been idle for longer, and it takes none from the trainer")
+        log = tmp_path / "2.log"
+        assert why.endswith(f"; it waits for something else, such as data or a lock; see {log}")
         assert (values["local_rank"], values["seconds"]) == (2, 10_119.0)
         assert 0.0 < values["processor_s"] < 10_119.0
+        assert 0.0 <= values["queued_s"] < 10_119.0
         (tmp_path / "go").touch()
         eventually(lambda: standbys.look() or len(told) > 1, PATIENCE_S)
         assert told[1][0] == "a standby is ready"
@@ -90,3 +93,11 @@ def test_what_a_rank_starts_is_no_rank_that_starts_again(tmp_path, monkeypatch):
         hand_over(environ)
         with pytest.raises(BlockingIOError):
             door.accept()
+
+def test_a_process_that_others_leave_no_processor_is_seen_to_wait_for_one(start, tmp_path, eventually):
+    """Of one that is not there the kernel tells nothing."""
+    processor = str(min(os.sched_getaffinity(0)))
+    rivals = [start(SPIN, processor) for _ in range(2)]
+    eventually(lambda: procfs.queued_s(rivals[0].pid) > 0.2)
+    assert procfs.queued_s(rivals[0].pid, tmp_path) is None
+

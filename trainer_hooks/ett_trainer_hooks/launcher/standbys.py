@@ -20,16 +20,13 @@ from ett_trainer_hooks import procfs
 from ett_trainer_hooks.launcher.settings import LaunchSettings
 from ett_trainer_hooks.launcher.standby_place import StandbyPlace
 from ett_trainer_hooks.launcher.stopping import hearing_directly
+from ett_trainer_hooks.launcher.unready import NOT_READY_S, Preparing
 from ett_trainer_hooks.standby.handing_over import PLACE, parted
 from ett_trainer_hooks.standby.wanted import OURS, Wanted
 
 MESSAGE_BYTES = 65536
 PARTING = b"parted"
 ENDS_WITHIN_S = 5.0
-NOT_READY_S = 120.0
-"""After so many seconds it is told that a standby is not ready yet."""
-FEW = 0.25
-"""Of the seconds that went by: with less processor time than that it is said to have had little."""
 
 
 class StandIn(NamedTuple):
@@ -207,22 +204,20 @@ class Standbys:
     def _look_at_unready(self, kept: _Kept) -> None:
         """End a standby whose rank has started without it; tell of one that takes long."""
         local_rank, since_s = kept.local_rank, self._clock() - kept.begun_s
-        if not (self.place / f"{local_rank}.wanted").exists():
+        starts_again = not (self.place / f"{local_rank}.wanted").exists()
+        if not starts_again and (kept.is_late or since_s <= NOT_READY_S):
+            return
+        pid = kept.keeper.pid
+        so_far = Preparing(since_s, procfs.processor_s(pid), procfs.queued_s(pid))
+        if starts_again:
             kept.part()
             self._leaving.append(self._kept.pop(local_rank))
-            why = f"the rank started again before it was ready, {since_s:.0f} s after it was begun"
-            self._tell("no standby", local_rank, f"{why}; the next is made once the rank trains")
-        elif since_s > NOT_READY_S and not kept.is_late:
+            why = f"the rank started again before it was ready: {so_far.had()}"
+            what, then = "no standby", "the next is made once the rank trains"
+        else:
             kept.is_late = True
-            had_s = procfs.processor_s(kept.keeper.pid)
-            reason = (
-                "no processor has been idle for longer, and it takes none from the trainer"
-                if had_s < FEW * since_s
-                else f"what it prepares takes long; see {self._log(local_rank)}"
-            )
-            why = f"after {since_s:.0f} s it has had {had_s:.0f} s of processor time: {reason}"
-            values = {"seconds": since_s, "processor_s": had_s}
-            self._tell("a standby is not ready yet", local_rank, why, **values)
+            what, why, then = "a standby is not ready yet", so_far.had(), so_far.why(self._log(local_rank))
+        self._tell(what, local_rank, f"{why}; {then}", **so_far.values())
 
     def _all(self) -> list[_Kept]:
         return [*self._kept.values(), *self._leaving]
