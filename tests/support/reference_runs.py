@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from marked import marked
+
 LIMIT_S = 180
 
 
@@ -24,15 +26,16 @@ def train(
     size = ["--batch-size", "128", "--rows", "1000", "--agree-every", "5", "--backend", backend]
     words = ["-m", "ett_trainer_hooks.reference", "--steps", str(steps), *size]
     words += ["--checkpoint-dir", str(folder / "checkpoints"), *more]
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", *ranks, *words],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        check=False,
-    )
+    with marked() as mark:
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", *ranks, *words],
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment, **mark},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr[-3000:]
     return {
         int(step): float(loss) for step, loss in re.findall(r"step (\d+) of \d+: loss ([\d.]+)", done.stdout)

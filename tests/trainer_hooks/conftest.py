@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from marked import marked
 
 from ett_core.events import AnyEvent, decode
 from ett_trainer_hooks import Recorder
@@ -215,7 +216,7 @@ def exporter() -> Iterator[Exporter]:
 
 @pytest.fixture
 def ett_run(tmp_path: Path, trainer_env: dict[str, str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts `ett run`; ends what is left of it with the test."""
+    """Starts `ett run`; ends all that is left of the job with the test, or with whoever runs that."""
     started: list[subprocess.Popen[str]] = []
     ours = ("ETT_JOB_ID", "ETT_JOURNAL_DIR", "PYTHONUNBUFFERED")
     environ = {name: text for name, text in trainer_env.items() if name not in ours}
@@ -235,7 +236,7 @@ def ett_run(tmp_path: Path, trainer_env: dict[str, str]) -> Iterator[Callable[..
         ]
         child = subprocess.Popen(
             [*words, sys.executable, str(path), *arguments],
-            env=environ | more,
+            env=environ | mark | more,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -243,9 +244,9 @@ def ett_run(tmp_path: Path, trainer_env: dict[str, str]) -> Iterator[Callable[..
         started.append(child)
         return child
 
-    yield begin
+    with marked() as mark:
+        yield begin
     for child in started:
-        child.kill()
         child.communicate()
 
 
