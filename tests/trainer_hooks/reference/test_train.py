@@ -21,9 +21,11 @@ def torchrec_is_here():
 
 BESIDE = ["--parts", "stored_plan,async_checkpoint,no_wait_staging", "--checkpoint-every-s", "0.001"]
 """Every part that saves beside the training; it saves as often as the ranks agree."""
-OTHERS = ",stages,local_metadata,standalone_publishing"
+ALWAYS = ",pgo,dynamic_sources,kept_data,preemption,quick_exit"
+OTHERS = ",stages,local_metadata,standalone_publishing" + ALWAYS
+FIRST = "stages,fast_batch,stored_plan,interval_control" + ALWAYS
 INTERRUPTED = {
-    10: ["--pipeline", "sparse_dist", "--parts", "stages,fast_batch,stored_plan", "--publish-to", "models"],
+    10: ["--pipeline", "sparse_dist", "--parts", FIRST, "--publish-to", "models"],
     20: ["--pipeline", "sparse_dist", *BESIDE],
     35: [*BESIDE, "--parts", BESIDE[1] + OTHERS, "--checkpoint-mode", "async_process"],
 }
@@ -34,8 +36,10 @@ INTERRUPTED = {
 def interrupted(tmp_path_factory):
     """A job in three attempts: losses of all, and the folder with the journal of each."""
     folder, losses = tmp_path_factory.mktemp("interrupted"), {}
+    (tmp := folder / "tmp").mkdir()
     for steps, words in INTERRUPTED.items():
         told = {"ETT_JOB_ID": "reference", "ETT_JOURNAL_DIR": str(folder / str(steps))}
+        told["TMPDIR"] = str(tmp)
         losses |= train(folder, steps, "--cache", str(folder / "cache"), *words, **told)
     return losses, folder
 
