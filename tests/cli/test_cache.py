@@ -181,7 +181,8 @@ def test_of_a_bundle_of_several_ranks_the_first_is_compared(ett, address):
 
 def test_gc_of_a_directory_that_is_no_store_takes_nothing_away(ett, tmp_path):
     """Whatever lies there, old as it may be."""
-    files = [tmp_path / name for name in ("a.partial", "objects/photos.zip", "objects/b.partial", "used/notes")]
+    names = ("a.partial", "objects/photos.zip", "objects/b.partial", "used/notes")
+    files = [tmp_path / name for name in names]
     for file in files:
         file.parent.mkdir(exist_ok=True)
         file.write_text("kept")

@@ -39,7 +39,8 @@ def marked() -> Iterator[dict[str, str]]:
 def bearers(mark: str) -> list[int]:
     """The processes that were started with the mark and live."""
     word = f"{NAME}={mark}".encode()
-    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal() and word in _environ(each)]
+    processes = [each for each in Path("/proc").iterdir() if each.name.isdecimal()]
+    return [int(each.name) for each in processes if word in _environ(each)]
 
 
 def _environ(process: Path) -> list[bytes]:

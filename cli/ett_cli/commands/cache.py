@@ -197,7 +197,9 @@ def _side(word: str, store: str | None) -> Side:
     if not mark and store and "/" not in word:
         address, name = store, word
     elif not mark and "/" not in word and not Path(word).exists():
-        raise AbsentError(f"there is no directory {word!r} here; if it is a name, give the --store that it lies in")
+        raise AbsentError(
+            f"there is no directory {word!r} here; if it is a name, give the --store that it lies in"
+        )
     return side_of(_newest(address, name or None), repr(name or address))
 
 

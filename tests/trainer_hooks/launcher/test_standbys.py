@@ -121,7 +121,7 @@ def standbys_of(place):
 
 @pytest.fixture
 def short_place():
-    """A directory whose path is short enough for a socket, as that of a test may not be; it outlives the job."""
+    """A directory that outlives the job; unlike that of a test its path is short enough for a socket."""
     place = Path(tempfile.mkdtemp(prefix="ett-"))
     yield place
     shutil.rmtree(place, ignore_errors=True)

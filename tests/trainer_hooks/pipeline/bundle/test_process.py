@@ -86,7 +86,7 @@ def ended(child):
 def test_one_rank_compiles_for_its_node_and_for_the_next_host(rank, tmp_path, events_in):
     """All graphs of both saves come back, no C++ is compiled, and the results are the same.
 
-    Torch keeps the sizes seen under the rank; a rank that adds nothing else to a bundle keeps none of its own.
+    Torch keeps the sizes seen under the rank: a rank with nothing else of its own keeps no bundle of its own.
     """
     leader, follower = rank(0, attempt=0), rank(1, attempt=0)
     compiled, waited = ended(leader), ended(follower)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -78,8 +78,8 @@ def _paths_by_object(entries: Mapping[str, object]) -> dict[str, list[str]]:
     return paths
 
 
-def _remove_loose(store: BundleStore, entries: Mapping[str, object], there: Set[str]) -> None:
-    """Take away entries and notes of use whose object is not there, once they are old: it never came, or is gone."""
+def _remove_loose(store: BundleStore, entries: Mapping[str, object], there: set[str]) -> None:
+    """Take away old entries and notes of use whose object is not there: it never came, or is gone."""
     old = store.now() - YOUNG_S
     for path, entry in entries.items():
         if isinstance(entry, Entry) and entry.sha256 not in there and entry.made_at < old:
