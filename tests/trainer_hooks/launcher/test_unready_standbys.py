@@ -94,10 +94,10 @@ def test_what_a_rank_starts_is_no_rank_that_starts_again(tmp_path, monkeypatch):
         with pytest.raises(BlockingIOError):
             door.accept()
 
+
 def test_a_process_that_others_leave_no_processor_is_seen_to_wait_for_one(start, tmp_path, eventually):
     """Of one that is not there the kernel tells nothing."""
     processor = str(min(os.sched_getaffinity(0)))
     rivals = [start(SPIN, processor) for _ in range(2)]
     eventually(lambda: procfs.queued_s(rivals[0].pid) > 0.2)
     assert procfs.queued_s(rivals[0].pid, tmp_path) is None
-
