@@ -17,7 +17,7 @@ from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
-from ett_trainer_hooks.recording.spans import PhaseSpan, SaveSpan
+from ett_trainer_hooks.recording.spans import Entering, PhaseSpan, SaveSpan
 from ett_trainer_hooks.shipping.shipper import Shipper
 
 IDENTITY = Identity(job_id="job", writer="w")
@@ -41,6 +41,12 @@ def with_save(recorder):
         save.bytes = "many"
 
 
+def entered():
+    entering = Entering()
+    entering.is_told = True
+    return entering
+
+
 HOOKS = {
     "active": lambda r: r.active,
     "batches": lambda r: list(r.batches(DATA, samples=len)),
@@ -61,8 +67,8 @@ HOOKS = {
     "note_exit": lambda r: r.note_exit(3),
     "past_phase": lambda r: r.past_phase("evaluation", 1.0, 2.0),
     "phase": with_phase,
-    "phase_began": lambda r: r.phase_began(PhaseSpan(r, "x")),
-    "phase_ended": lambda r: r.phase_ended(PhaseSpan(r, "x"), 0.0, KeyError()),
+    "phase_began": lambda r: r.phase_began(PhaseSpan(r, "x"), Entering()),
+    "phase_ended": lambda r: r.phase_ended(PhaseSpan(r, "x"), entered(), KeyError()),
     "resumed": lambda r: r.resumed(12),
     "save_ended": lambda r: r.save_ended(SaveSpan(r, 3, "sync")),
     "start": lambda r: r.start(accelerators=8),
@@ -71,6 +77,7 @@ HOOKS = {
     "watch_compile": lambda r: r.watch_compile(Broken()),
 }
 AUTOMATIC = {
+    "away_s": lambda r: r.away_s,
     "declare": lambda r: r.declare({"ETT_JOB_ID": "j"}),
     "forget": lambda r: r.forget(),
     "has_compiled": lambda r: r.has_compiled,

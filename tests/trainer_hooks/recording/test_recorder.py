@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 from contextlib import nullcontext
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
 
+from ett_core.accounting.phases import PhaseLog
 from ett_core.events import StepSeconds
 from ett_core.step_times import bucket_of, merged
 from ett_trainer_hooks import Recorder
@@ -438,6 +440,112 @@ def test_a_time_limit_that_strikes_as_a_phase_begins_leaves_later_steps_whole(be
     b.recorder.step_done()
     b.recorder.flush()
     assert b.of("progress")[-1].step_seconds == lasting(2.0)
+
+
+def struck_at(place, work):
+    """Does `work`; a handler raises where the interpreter looks for signals the `place`-th time in a hook.
+
+    It looks as a Python function begins, and as one in C returns. Whether it looked so often.
+    """
+    looks = count()
+
+    def look(frame, event, _argument):
+        of_a_hook = frame.f_code.co_filename != __file__
+        ends_unseen = event == "call" and frame.f_code.co_name == "__exit__"
+        if of_a_hook and event in ("call", "c_return") and not ends_unseen and next(looks) == place:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGUSR1)
+
+    sys.setprofile(look)
+    try:
+        work()
+    except TimeoutError:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+@pytest.fixture
+def limited():
+    """SIGUSR1 is a time limit of the program."""
+
+    def strike(_number, _frame):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR1, strike)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.usefixtures("limited")
+def test_a_time_limit_that_strikes_anywhere_in_the_hooks_of_a_phase_changes_no_step(bench, hands):
+    """As a phase begins or ends, or one inside it: no later step gains or loses time, nothing stays open."""
+    b = bench(report_every_s=1e9)
+    b.recorder.first_batch()
+    b.recorder.step_done()
+
+    def evaluate():
+        with b.recorder.phase("evaluation"):
+            hands.move(20.0)
+            with b.recorder.phase("evaluation"):
+                hands.move(5.0)
+
+    places = count()
+    while struck_at(next(places), evaluate):
+        hands.move(2.0)
+        b.recorder.step_done()
+        with b.recorder.phase("save"):
+            hands.move(1.0)
+    b.recorder.flush()
+    steps = [event.step_seconds for event in b.of("progress")[1:]]
+    assert next(places) > 50
+    assert [each for each in steps if each is not None] == [lasting(2.0)] * len(steps)
+    log = PhaseLog()
+    for event in b.written():
+        if event.kind == "phase_begin":
+            log.begin(0, event.phase, event.track)
+        elif event.kind == "phase_end":
+            log.end(0, event.phase, event.track)
+        elif event.kind == "progress":
+            log.stacks = {}
+    assert list(log.open()) == []
+    assert (b.recorder.guard.faults, b.warnings) == (0, [])
+
+
+@pytest.mark.usefixtures("limited")
+def test_a_time_limit_that_strikes_as_a_phase_begins_leaves_none_open(bench, hands):
+    """The work never began: a begin that was told has its end at once."""
+    b = bench()
+    begun = []
+
+    def load():
+        with b.recorder.phase("checkpoint_load"):
+            begun.append(hands.now_s)
+
+    places = count()
+    while struck_at(next(places), load) and not begun:
+        events = [event for event in b.written() if event.kind.startswith("phase_")]
+        stack = []
+        for event in events:
+            if event.kind == "phase_begin":
+                stack.append(event)
+            elif stack:
+                stack.pop()
+        assert stack == []
+    assert next(places) > 20
+
+
+def test_a_phase_around_the_whole_loop_takes_what_is_inside_it_off_the_steps(bench, hands):
+    """An evaluation within a phase of the whole training is no part of the step in hand."""
+    b = bench(report_every_s=1000.0)
+    with b.recorder.phase("fit"):
+        for number in b.recorder.batches(range(3)):
+            hands.move(1.0)
+            if number == 1:
+                with b.recorder.phase("evaluation"):
+                    hands.move(50.0)
+    assert b.of("progress")[-1].step_seconds == lasting(1.0, 1.0)
 
 
 def test_the_end_is_told_once(bench):

@@ -25,7 +25,7 @@ from ett_trainer_hooks.recording import crash
 from ett_trainer_hooks.recording.exits import exit_code_of
 from ett_trainer_hooks.recording.handover import PROCESS
 from ett_trainer_hooks.recording.recorder import OTHERS_REPORT_EVERY_S, Recorder
-from ett_trainer_hooks.recording.spans import MAIN_TRACK, PhaseSpan
+from ett_trainer_hooks.recording.spans import Entering
 from ett_trainer_hooks.recording.versions import installed_versions
 
 EARLY_LIMIT = 1000
@@ -48,8 +48,6 @@ class AutomaticRecorder(Recorder):
         super().__init__(identity=Identity(job_id="-", writer="-"), journal=self._held)
         self.declared = False
         self.failed = False
-        self.away_s = 0.0
-        """Seconds of this thread in phases of its own so far."""
         place = os.environ.get("ETT_JOURNAL_DIR")
         self._directory = Path(place) if place else None
         self._early: list[tuple[float, float]] = []
@@ -59,6 +57,11 @@ class AutomaticRecorder(Recorder):
     def begun(self) -> bool:
         """The loop has begun."""
         return self._begun
+
+    @property
+    def away_s(self) -> float:
+        """Seconds of this thread in phases of its own so far."""
+        return self._meter.away_s
 
     @property
     def has_compiled(self) -> bool:
@@ -141,7 +144,7 @@ class AutomaticRecorder(Recorder):
         self._meter.begin(first_s)
         for began_s, ended_s in self._early:
             if began_s >= first_s:
-                self._meter.away(ended_s - began_s)
+                self._meter.was_away(ended_s - began_s)
         self._early.clear()
 
     def step_seen(self, wait_s: float) -> None:
@@ -158,8 +161,8 @@ class AutomaticRecorder(Recorder):
         """What this thread did between two moments has a name; `inside_s` of it are told already."""
         self._tell(name, began_s, ended_s)
         own_s = max(ended_s - began_s - inside_s, 0.0)
-        self._went_by(ended_s - own_s, ended_s)
         self._meter.away(own_s)
+        self._went_by(ended_s - own_s, ended_s)
 
     @hook
     def failure(
@@ -182,13 +185,13 @@ class AutomaticRecorder(Recorder):
         else:
             self.flush()
 
-    def _phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float:
-        seconds = super()._phase_ended(span, began_s, error)
-        if span.track == MAIN_TRACK and self._main_depth == 0:
-            self._went_by(began_s, began_s + seconds)
-        return seconds
+    def _phase_over(self, entering: Entering, now_s: float) -> None:
+        """Before the loop, it takes the place of those inside it, which were over before it."""
+        super()._phase_over(entering, now_s)
+        while self._early and self._early[-1][0] >= entering.began_s:
+            self._early.pop()
+        self._went_by(entering.began_s, now_s)
 
     def _went_by(self, began_s: float, ended_s: float) -> None:
-        self.away_s += ended_s - began_s
         if not self._begun and len(self._early) < EARLY_LIMIT:
             self._early.append((began_s, ended_s))

@@ -107,6 +107,8 @@ class Journal:
         self._open = True
         self._stopping = False
         self._lagging = False
+        self._is_over = False
+        """Nobody writes now; `is_alive`, cut short by a signal handler, calls a living thread dead."""
         self._thread = threading.Thread(target=self._run, name="ett-journal", daemon=True)
         self._thread.start()
         _living.add(self)
@@ -142,7 +144,7 @@ class Journal:
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything put so far is written; False where that took too long."""
-        if not self._open or not self._thread.is_alive():
+        if not self._open or self._is_over:
             return not self._queue.qsize()
         mark = threading.Lock()
         mark.acquire()
@@ -172,10 +174,13 @@ class Journal:
         self._files.close()
 
     def _run(self) -> None:
-        while not self._stopping:
-            if not self._guard.call(self._round):
-                time.sleep(self._retry_s)
-        self._guard.call(self._files.close)
+        try:
+            while not self._stopping:
+                if not self._guard.call(self._round):
+                    time.sleep(self._retry_s)
+            self._guard.call(self._files.close)
+        finally:
+            self._is_over = True
 
     def _round(self) -> bool:
         """Write what there is; False where the disk takes nothing."""
@@ -249,7 +254,7 @@ class Journal:
             return False
         if self._files.was_removed:
             self._guard.say_once(
-                "removed", f"{self.path}: somebody removed it with what it held; it is begun anew"
+                "removed", f"{self.path}: somebody removed it with what it held; it goes on in its next part"
             )
         self._lagging = False
         while self._marks:

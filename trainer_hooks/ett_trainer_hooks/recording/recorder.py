@@ -29,7 +29,7 @@ from ett_trainer_hooks.recording.exits import Exit, exit_code_of
 from ett_trainer_hooks.recording.facts import FactRecorder
 from ett_trainer_hooks.recording.handover import PROCESS
 from ett_trainer_hooks.recording.leaving import askers, exit_in_flight, is_left_on_purpose
-from ett_trainer_hooks.recording.spans import MAIN_TRACK, PhaseSpan, SaveSpan, describe
+from ett_trainer_hooks.recording.spans import MAIN_TRACK, Entering, PhaseSpan, SaveSpan, describe
 from ett_trainer_hooks.recording.steps import StepMeter
 from ett_trainer_hooks.recording.versions import installed_versions
 
@@ -75,7 +75,6 @@ class Recorder(FactRecorder):
         self._resumed_step: int | None = None
         self._begun = False
         self._due_s = -math.inf
-        self._main_depth = 0
         self._closed = False
         self._exit: Exit | None = None
         self._undertakings = 0
@@ -162,8 +161,7 @@ class Recorder(FactRecorder):
         """What the training thread did between two monotonic moments, after its last step, has a name."""
         self._report()
         self._tell(name, began_s, ended_s)
-        if self._main_depth == 0:
-            self._meter.away(ended_s - began_s)
+        self._meter.away(ended_s - began_s)
 
     @hook
     def resumed(self, step: int) -> None:
@@ -302,15 +300,15 @@ class Recorder(FactRecorder):
         self._report()
         self._journal.flush(timeout_s)
 
-    def phase_began(self, span: PhaseSpan) -> float | None:
-        """Called by a span; returns monotonic seconds, None where it could not be noted."""
-        return self.guard.call(self._phase_began, span)
+    def phase_began(self, span: PhaseSpan, entering: Entering) -> None:
+        """Called by a span; notes in `entering` when, unless that fails."""
+        self.guard.call(self._phase_began, span, entering)
 
-    def phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float | None:
-        """Called by a span; returns its length in seconds."""
-        return self.guard.call(self._phase_ended, span, began_s, error)
+    def phase_ended(self, span: PhaseSpan, entering: Entering, error: BaseException | None) -> None:
+        """Called by a span; tells the end (and the span its length) where the begin was told, and once."""
+        self.guard.call(self._phase_ended, span, entering, error)
 
-    def _phase_began(self, span: PhaseSpan) -> float:
+    def _phase_began(self, span: PhaseSpan, entering: Entering) -> None:
         now_s = self._clock.monotonic()
         if not isinstance(sys.exc_info()[1], SystemExit):
             self._undertakings += 1
@@ -318,6 +316,8 @@ class Recorder(FactRecorder):
             if isinstance(span, SaveSpan) and span.saved_step == self._meter.step + 1:
                 self._meter.complete(now_s)
             self._report()
+        entering.began_s, entering.away_s = now_s, self._meter.away_s
+        entering.is_told = True
         self._emit(
             events.PhaseBegin,
             at=self._clock.wall_at(now_s),
@@ -326,20 +326,20 @@ class Recorder(FactRecorder):
             track=span.track,
             step=span.step,
         )
-        if span.track == MAIN_TRACK:
-            self._main_depth += 1  # last: what a signal handler raises before ends no phase
-        return now_s
 
-    def _phase_ended(self, span: PhaseSpan, began_s: float, error: BaseException | None) -> float:
+    def _phase_ended(self, span: PhaseSpan, entering: Entering, error: BaseException | None) -> None:
+        """Nothing is counted up or down here: what a signal handler cuts short can be done again."""
+        if not entering.is_told:
+            return
         now_s = self._clock.monotonic()
+        span.blocking_s = now_s - entering.began_s
         if span.track == MAIN_TRACK:
-            self._main_depth -= 1
-            if self._main_depth == 0:
-                self._meter.away(now_s - began_s)
+            self._phase_over(entering, now_s)
         if isinstance(error, SystemExit):
             self.note_exit(error.code)
         if span.resumed_step is not None:
             self.resumed(span.resumed_step)
+        entering.is_told = False
         self._emit(
             events.PhaseEnd,
             at=self._clock.wall_at(now_s),
@@ -350,7 +350,10 @@ class Recorder(FactRecorder):
             resumed_step=span.resumed_step,
             error=None if error is None else describe(error),
         )
-        return now_s - began_s
+
+    def _phase_over(self, entering: Entering, now_s: float) -> None:
+        """A phase of the training thread ends now."""
+        self._meter.phase_over(entering.away_s, now_s - entering.began_s)
 
     @hook
     def _step_begun(self, now_s: float, batch: T, count: Callable[[T], float] | None) -> None:

@@ -23,8 +23,24 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Entering:
+    """One entering of a span: since when, and what a step had been relieved of by then (monotonic seconds).
+
+    `is_told` while its begin is told and its end is not.
+    """
+
+    __slots__ = ("away_s", "began_s", "is_told")
+
+    def __init__(self) -> None:
+        self.began_s = 0.0
+        self.away_s = 0.0
+        self.is_told = False
+
+
 class PhaseSpan:
     """A named piece of work; it may be entered again, also inside itself.
+
+    Where a signal handler of the program raises as it begins, it has not begun.
 
     Set `resumed_step` inside where it found out the step to resume from.
     """
@@ -38,20 +54,37 @@ class PhaseSpan:
         self.resumed_step: int | None = None
         self.blocking_s = 0.0
         self._recorder = recorder
-        self._begun_s: list[float | None] = []
+        self._entered: list[Entering] = []
 
     def __enter__(self) -> PhaseSpan:  # noqa: PYI034 - Self is younger than Python 3.10
         """Begin."""
-        self._begun_s.append(self._recorder.phase_began(self))
+        outside = len(self._entered)
+        entering = Entering()
+        try:
+            self._entered.append(entering)
+            self._recorder.phase_began(self, entering)
+        except BaseException as error:
+            del self._entered[outside:]
+            self._recorder.phase_ended(self, entering, error)
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End, with what the work raised, if anything."""
-        began_s = self._begun_s.pop() if self._begun_s else None
-        if began_s is not None:
-            self.blocking_s = self._recorder.phase_ended(self, began_s, error) or 0.0
+        try:
+            self._end(error)
+        except BaseException:
+            self._end(error)
+            raise
+        finally:
+            del self._entered[-1:]
+
+    def _end(self, error: BaseException | None) -> None:
+        """End what was entered last; where a signal handler cuts that short, again."""
+        if self._entered:
+            self._recorder.phase_ended(self, self._entered[-1], error)
 
     def __call__(self, work: Callable[P, R]) -> Callable[P, R]:
         """Decorate a function: each call of it is a span of its own."""
@@ -89,10 +122,12 @@ class SaveSpan(PhaseSpan):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End, with what the work raised, if anything."""
-        super().__exit__(kind, error, trace)
-        self._recorder.save_ended(self)
-        if error is not None:
-            self._recorder.checkpoint_failed(self.saved_step, describe(error), mode=self.mode)
+        try:
+            super().__exit__(kind, error, trace)
+        finally:
+            self._recorder.save_ended(self)
+            if error is not None:
+                self._recorder.checkpoint_failed(self.saved_step, describe(error), mode=self.mode)
 
 
 def describe(error: BaseException, limit: int = MESSAGE_LIMIT) -> str:

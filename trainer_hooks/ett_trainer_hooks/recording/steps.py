@@ -42,13 +42,14 @@ class StepMeter:
     """
 
     __slots__ = (
-        "_away_s",
+        "_away_before_s",
         "_began_s",
         "_counts",
         "_done_s",
         "_max_s",
         "_sum_s",
         "_wait_s",
+        "away_s",
         "in_hand",
         "samples",
         "step",
@@ -59,7 +60,9 @@ class StepMeter:
         self.step = 0
         self._began_s: float | None = None
         self.in_hand = 0.0
-        self._away_s = 0.0
+        self.away_s = 0.0
+        """Seconds in phases of their own so far, which are no part of a step."""
+        self._away_before_s = 0.0
         self._done_s = 0.0
         self._counts = [0] * (LAST_BUCKET + 1)
         self._clear()
@@ -80,7 +83,7 @@ class StepMeter:
         self._began_s = now_s
         self._wait_s += waited_s
         self.in_hand = samples
-        self._away_s = 0.0
+        self._away_before_s = self.away_s
 
     @property
     def in_step(self) -> bool:
@@ -93,13 +96,25 @@ class StepMeter:
 
     def away(self, seconds: float) -> None:
         """Time within the step that belongs to a phase of its own."""
-        self._away_s += seconds
+        self.away_s += seconds
+
+    def phase_over(self, away_s: float, seconds: float) -> None:
+        """A phase is over that took so long; `away_s` as it was when it began.
+
+        Phases inside it are part of it. As this counts nothing up, it may be said again, and a phase
+        that never comes to its end leaves nothing behind.
+        """
+        self.away_s = away_s + seconds
+
+    def was_away(self, seconds: float) -> None:
+        """Time within the step in hand that belonged to phases, told before the step was known."""
+        self._away_before_s -= seconds
 
     def complete(self, now_s: float, *, wait_s: float = 0.0) -> bool:
         """The step in hand is complete; False where there is none."""
         if self._began_s is None:
             return False
-        seconds = now_s - self._began_s - self._away_s - wait_s
+        seconds = now_s - self._began_s - (self.away_s - self._away_before_s) - wait_s
         if seconds < 0.0:  # noqa: PLR1730 - half the time of max()
             seconds = 0.0
         self._began_s = None
