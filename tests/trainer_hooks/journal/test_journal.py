@@ -270,8 +270,8 @@ def test_bytes_that_are_no_text_lose_no_event(journal):
     assert (failure.message, start.labels, warnings) == ("cannot run ?", {"a?": "b?"}, [])
 
 
-def test_a_journal_that_somebody_removes_is_begun_anew(journal, tmp_path):
-    """What is told from then on is there, under the same name; that is said once."""
+def test_a_journal_that_somebody_removes_goes_on_in_its_next_part(journal, tmp_path):
+    """What is told from then on is there, under a name to which no offset is known; that is said once."""
     writing, warnings = journal(tmp_path / "jobs" / "w-1.jsonl")
     writing.put(Failure, 1764000000.0, message="before")
     assert writing.flush(5.0)
@@ -279,9 +279,10 @@ def test_a_journal_that_somebody_removes_is_begun_anew(journal, tmp_path):
     for number in range(3):
         writing.put(Failure, 1764000001.0 + number, message="after")
         assert writing.flush(5.0)
-    assert [decode(line).seq for line in whole_lines(writing.path)] == [1, 2, 3]
+    assert journals_in(tmp_path / "jobs") == [last_part(writing.path)] != [writing.path]
+    assert [decode(line).seq for line in whole_lines(last_part(writing.path))] == [1, 2, 3]
     assert len(warnings) == 1
-    assert "begun anew" in warnings[0]
+    assert "goes on in its next part" in warnings[0]
 
 
 def test_nobody_waits_for_a_disk_that_hangs(journal):

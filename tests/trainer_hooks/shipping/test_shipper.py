@@ -14,10 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from ett_core.events import Progress, decode, encode
+from ett_core.events import Decision, Progress, decode, encode
+from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.identity import Identity
+from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.journal.parts import part_path
-from ett_trainer_hooks.journal.segments import acked_offset, acked_path, acknowledge, next_segment
+from ett_trainer_hooks.journal.segments import (
+    acked_offset,
+    acked_path,
+    acknowledge,
+    journals_in,
+    next_segment,
+)
 from ett_trainer_hooks.shipping.shipper import Shipper
 from ett_trainer_hooks.shipping.transport import Reply, answer_in_words, poster
 
@@ -85,6 +94,32 @@ def test_a_request_holds_whole_lines_of_one_writer_and_says_when_it_was_sent(exp
         assert headers["Content-Encoding"] == "gzip"
         assert body.endswith(b"\n")
         assert len({decode(each).writer for each in body.splitlines()}) == 1
+
+
+def test_a_journal_that_is_removed_while_it_is_written_is_sent_to_its_end(tmp_path, exporter):
+    """What was acknowledged of the file that is gone says nothing of the one that comes after it."""
+    identity = Identity(job_id="j", writer="cc")
+    journal = Journal(tmp_path / "cc-1.jsonl", identity, clock=Clock(), guard=Guard(lambda _: None))
+    shipper = Shipper(tmp_path, poster(exporter.url), exporter.url, chance=lambda: 0.0)
+    for told in (100, 3, 200):
+        for number in range(told):
+            journal.put(Decision, 1e9, what=f"number {number}")
+        assert journal.flush(30.0)
+        shipper.ship()
+        for path in journals_in(tmp_path):
+            path.unlink()
+    journal.close()
+    assert [event.seq for event in exporter.distinct()][:303] == list(range(303))
+
+
+def test_a_journal_that_was_cut_is_sent_from_its_beginning(journals, exporter, shipper):
+    """An offset behind its end is of what is gone, and nothing of it counts as sent."""
+    shipper.ship()
+    (journals / "aa-1.jsonl").write_bytes(line("aa", 300) + line("aa", 301))
+    assert shipper.unsent_bytes() == len(line("aa", 300)) * 2
+    shipper.ship()
+    assert [event.seq for event in exporter.distinct() if event.writer == "aa"] == list(range(302))
+    assert shipper.unsent_bytes() == 0
 
 
 def test_a_line_that_is_not_whole_waits(journals, exporter, shipper):

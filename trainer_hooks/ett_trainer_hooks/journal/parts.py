@@ -141,7 +141,7 @@ def is_weighty(line: bytes) -> bool:
 def is_acknowledged(path: Path, size: int) -> bool:
     """Every exporter that a part was ever sent to holds all of it."""
     offsets = acked_offsets(path).values()
-    return bool(offsets) and min(offsets) >= size
+    return bool(offsets) and all(offset == size for offset in offsets)
 
 
 class PartFiles:
@@ -178,15 +178,15 @@ class PartFiles:
     def append(self, data: bytes) -> int:
         """Append as much as the disk takes at once; the bytes that it took.
 
-        Where somebody has removed the file, it is begun anew under its name.
+        Where somebody has removed the file, the journal goes on in its next part: offsets into the one
+        that is gone are known under its name.
 
         Raises:
             OSError: it takes nothing.
         """
         if self._fd is not None and os.fstat(self._fd).st_nlink == 0:
-            self.close()
-            self._bytes = 0
             self.was_removed = True
+            self._begin_next()
         taken = self._write(self.descriptor, data)
         self._bytes += taken
         return taken
@@ -198,11 +198,8 @@ class PartFiles:
         """
         if self._bytes < self._sizes.part_bytes:
             return b""
-        self.close()
         self._full[self.path] = self._bytes
-        self._number += 1
-        self.path = part_path(self._first, self._number)
-        self._bytes = 0
+        self._begin_next()
         return b"".join(self._make_room())
 
     def close(self) -> None:
@@ -210,6 +207,12 @@ class PartFiles:
         if self._fd is not None:
             fd, self._fd = self._fd, None
             os.close(fd)
+
+    def _begin_next(self) -> None:
+        self.close()
+        self._number += 1
+        self.path = part_path(self._first, self._number)
+        self._bytes = 0
 
     def _make_room(self) -> Iterable[bytes]:
         """Remove parts until the next one fits under the bound; the lines to keep."""

@@ -62,6 +62,12 @@ def acked_offset(journal: Path, exporter: str) -> int:
     return offsets.get(exporter, offsets.get(ANY_EXPORTER, 0))
 
 
+def held_bytes(journal: Path, exporter: str, size: int) -> int:
+    """Bytes of a journal of this size that `exporter` holds; none of one that somebody has cut since."""
+    offset = acked_offset(journal, exporter)
+    return offset if offset <= size else 0
+
+
 def acknowledge(journal: Path, exporter: str, offset: int) -> None:
     """Remember that `exporter` holds a journal up to `offset`."""
     offsets = {**acked_offsets(journal), exporter: offset}
@@ -77,12 +83,12 @@ def next_segment(journal: Path, exporter: str, limit: int = SEGMENT_BYTES) -> Se
 
     A torn last line waits until it is whole, which it may never be.
     """
-    start = acked_offset(journal, exporter)
     try:
         file = journal.open("rb")
     except FileNotFoundError:
         return None
     with file:
+        start = held_bytes(journal, exporter, os.fstat(file.fileno()).st_size)
         file.seek(start)
         chunk = file.read(limit)
         length = chunk.rfind(b"\n") + 1
@@ -113,7 +119,8 @@ def unsent_bytes(journal: Path, exporter: str) -> int:
     """Bytes of whole lines that `exporter` has not acknowledged; 0 where the journal cannot be read."""
     try:
         with journal.open("rb") as file:
-            return max(whole_lines_bytes(file) - acked_offset(journal, exporter), 0)
+            whole = whole_lines_bytes(file)
+            return whole - held_bytes(journal, exporter, whole)
     except OSError:
         return 0
 

@@ -42,5 +42,5 @@ def prune(journals: Iterable[Path], exporter: str, before: float, proc: Path = P
 def _is_over(part: Path, exporter: str, before: float) -> bool:
     with part.open("rb") as file:
         size = whole_lines_bytes(file)
-    is_held = acked_offset(part, exporter) >= size and is_acknowledged(part, size)
+    is_held = acked_offset(part, exporter) == size and is_acknowledged(part, size)
     return is_held and part.stat().st_mtime < before
