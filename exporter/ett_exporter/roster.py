@@ -12,13 +12,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from ett_exporter.breath import breathe
 from ett_exporter.ledger import Ledger
 from ett_exporter.live import LiveJob
 from ett_exporter.views import JobView
+
+SET_BACK_S = 1.0
+"""Rounds of several threads may come in another order than their moments, by less than this."""
+OF_THE_FUTURE_S = 60.0
+"""A view that was made before the clock was set back counts as so old."""
 
 
 class _Turn(NamedTuple):
@@ -61,6 +66,8 @@ class Roster:
         self._latest: dict[str, _Seen] = {}
         """In the order of numbers."""
         self._number = 0
+        self._now = -math.inf
+        """The moment of the last round, to see that the clock was set back: views are of the future then."""
         self._ledger = Ledger()
 
     def add(self, job: LiveJob, *, is_old: bool) -> None:
@@ -92,7 +99,7 @@ class Roster:
         """
         began_s = self._monotonic()
         until_s, met_until_s = began_s + for_s, began_s + meet_for_s
-        round_ = self._begin_round()
+        round_ = self._begin_round(now)
         while True:
             oldest = now - older_than_s
             if (now_s := self._monotonic()) >= until_s:
@@ -132,8 +139,13 @@ class Roster:
         with self._lock:
             return self._turns[0].as_of if self._turns else math.inf
 
-    def _begin_round(self) -> int:
+    def _begin_round(self, now: float) -> int:
         with self._lock:
+            if now < self._now - SET_BACK_S:
+                old = now - OF_THE_FUTURE_S
+                self._turns = [turn._replace(as_of=old) if turn.as_of > now else turn for turn in self._turns]
+                heapify(self._turns)
+            self._now = now
             silent, self._silent = self._silent, []
             for turn in silent:
                 heappush(self._turns, turn)
@@ -170,7 +182,7 @@ class Roster:
 
     def _wait(self, job: LiveJob, *, is_old: bool, view: JobView | None) -> None:
         self._number += 1
-        as_of = -math.inf if view is None else view.account.as_of
+        as_of = -math.inf if view is None else min(view.account.as_of, self._now)
         turn = _Turn(as_of, self._number, job, is_old)
         if view is None:
             self._silent.append(turn)

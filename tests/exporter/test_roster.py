@@ -48,6 +48,19 @@ def test_the_oldest_views_are_renewed_first(opened):
     assert order[:3] == order[3:]
 
 
+def test_a_clock_that_is_set_back_keeps_no_view_as_it_was(opened, story):
+    """What comes after the clock was put back by an hour is in the next answer, not an hour later."""
+    opened.roster.renew(NOW, 1.0)
+    tell(opened, story("a"))
+    back = NOW - 3600.0
+    opened.roster.renew(back, 1.0)
+    assert set(as_of(opened).values()) == {-3600.0}
+    opened.roster.renew(back + 5.0, 1.0)
+    assert set(as_of(opened).values()) == {-3595.0}
+    states = {view.account.job_id: view.account.finished for view in opened.roster.since(0)[1]}
+    assert states == {"a": True, "b": False, "c": False}
+
+
 def test_a_job_without_a_view_gets_one_even_where_there_is_no_time(opened, story):
     """Whoever was told of is there in the next answer; where nobody waits for it, later."""
     opened.roster.renew(NOW, 0.0)
