@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shlex
 import subprocess
 import sys
 import threading
@@ -11,6 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
+from ett_cli.main import main
+from ett_exporter import backup
 from ett_exporter.backup import back_up
 from ett_exporter.errors import StoreError
 from ett_exporter.service import Service
@@ -65,6 +69,85 @@ def test_a_copy_that_cannot_be_made_is_refused(tmp_path):
     with pytest.raises(StoreError, match="not a database"):
         back_up(str(tmp_path / "notes"), tmp_path / "other")
     assert sorted(p.name for p in tmp_path.iterdir() if "copy" in p.name or "other" in p.name) == ["copy"]
+
+
+PLACES = {
+    "below a file": lambda folder: folder / "ett.sqlite" / "copy",
+    "below nothing": lambda folder: folder / "none" / "copy",
+    "a name that is too long": lambda folder: folder / ("x" * 300),
+    "a link to nowhere": lambda folder: folder / "link",
+    "a directory": lambda folder: folder / "there",
+    "itself": lambda folder: folder / "ett.sqlite",
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
+def test_a_place_that_takes_no_copy_is_named_and_nothing_is_left_there(place, tmp_path, capsys):
+    """Status 1 and one line; the database and whatever is there stay as they are."""
+    database = tmp_path / "ett.sqlite"
+    Store(str(database)).close()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "there").mkdir()
+
+    def there():
+        names = (str(path) for path in tmp_path.rglob("*"))
+        return sorted(name for name in names if not name.endswith(("-shm", "-wal"))), database.read_bytes()
+
+    before = there()
+    assert main(["exporter", "backup", "--database", str(database), str(place(tmp_path))]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ett exporter backup: ")
+    assert said.count("\n") == 1
+    assert there() == before
+
+
+def test_of_two_copies_to_one_place_one_is_whole_and_the_other_refused(tmp_path, monkeypatch):
+    """What is made meanwhile by another is never replaced, nor taken for one's own half of a copy."""
+    database = str(tmp_path / "ett.sqlite")
+    Store(database).close()
+    copy, copied = backup._copy, []
+
+    def together(source, part):
+        copied.append(part)
+        if len(copied) == 1:
+            assert back_up(database, tmp_path / "copy") > 0
+        copy(source, part)
+
+    monkeypatch.setattr(backup, "_copy", together)
+    with pytest.raises(StoreError, match="is there already"):
+        back_up(database, tmp_path / "copy")
+    assert len(set(copied)) == 2
+    Store(str(tmp_path / "copy")).close()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_disk_that_gives_a_file_one_name_only_takes_a_copy_as_well(tmp_path, monkeypatch):
+    database = str(tmp_path / "ett.sqlite")
+    Store(database).close()
+
+    def link(*_arguments, **_options):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(backup.os, "link", link)
+    assert back_up(database, tmp_path / "copy") > 0
+    with pytest.raises(StoreError, match="is there already"):
+        back_up(database, tmp_path / "copy")
+    Store(str(tmp_path / "copy")).close()
+
+
+def test_a_full_disk_is_told_and_keeps_no_half_of_a_copy(tmp_path):
+    """A limit of the size of files stands for the disk."""
+    database = str(tmp_path / "ett.sqlite")
+    Store(database).close()
+    limited = "ulimit -f 40; exec " + shlex.join(
+        [ETT, "exporter", "backup", "--database", database, str(tmp_path / "copy")]
+    )
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"ett exporter backup: cannot copy {database} to ")
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("*copy*"))
+    assert not list(tmp_path.glob(".ett-backup*"))
 
 
 def test_postgresql_is_copied_by_its_own_program(tmp_path):
