@@ -2,17 +2,21 @@
 
 One thread looks at every `*.jsonl` file under the watched directories, reads what was appended,
 and remembers in the store how far it came. A crash between ingest and remembering reads some
-lines again; they count once. A last line without its end waits for the rest.
+lines again; they count once. A last line without its end waits for the rest. A journal that is
+as it was is not opened again, so that ten thousand of them cost one look at each.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from ett_core.plain_text import name_as_text
 from ett_exporter.errors import StoreError
@@ -22,6 +26,11 @@ from ett_exporter.service import Service
 from ett_exporter.store import JournalOffset
 
 CHUNK_BYTES = 1024 * 1024
+SUFFIX = ".jsonl"
+
+State: TypeAlias = tuple[int, int, int]
+"""Inode, bytes and last change of a file."""
+Read: TypeAlias = dict[Path, State]
 
 _log = logging.getLogger("ett_exporter.watch")
 
@@ -34,6 +43,7 @@ class Watcher:
         self._directories = directories
         self._interval_s = interval_s
         self._troubles = Troubles()
+        self._read: Read = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ett-watch", daemon=True)
 
@@ -54,7 +64,7 @@ class Watcher:
 
     def _look(self) -> None:
         try:
-            look(self._service, self._directories, self._troubles, self._goes_on)
+            look(self._service, self._directories, self._troubles, self._goes_on, self._read)
         except Exception:  # noqa: BLE001 - the thread lives as long as the exporter
             _log.exception("a look at the journals failed; the next one tries again")
 
@@ -70,7 +80,7 @@ class Troubles:
 
     def note(self, where: str, error: Exception) -> None:
         """Something does not work there."""
-        said = str(error)
+        said = getattr(error, "strerror", None) or str(error)
         if self._said.get(where) != said:
             self._said[where] = said
             _log.warning("%s: %s; it is tried again", where, said)
@@ -86,40 +96,61 @@ def look(
     directories: Sequence[Path],
     troubles: Troubles | None = None,
     go_on: Callable[[], bool] = lambda: True,
+    read: Read | None = None,
 ) -> None:
     """Take in once what was appended to the journals, as long as `go_on` says so.
 
-    A file in trouble is left for later. Where the store takes nothing, so are the rest.
+    A file in trouble is left for later. Where the store takes nothing, so are the rest. `read` are the
+    journals as they were when they had been read to their ends; they are noted there for the next look.
     """
     troubles = troubles or Troubles()
+    before = {} if read is None else dict(read)
+    if read is not None:
+        read.clear()
     try:
         for directory in directories:
-            for path in _journals(directory, troubles):
-                _follow_if_possible(service, path, troubles, go_on)
+            for path, status in _journals(directory, troubles):
+                seen = _state(status)
+                is_read = before.get(path) == seen or _follow_if_possible(service, path, troubles, go_on)
+                if is_read and read is not None:
+                    read[path] = seen
     except StoreError as error:
         troubles.note("watching", error)
     else:
         troubles.over("watching")
 
 
-def _journals(directory: Path, troubles: Troubles) -> Sequence[Path]:
-    """The journals below a directory; none, until the next look, where it changes under the reader."""
-    try:
-        found = sorted(path for path in directory.rglob("*.jsonl") if path.is_file())
-    except OSError as error:
-        troubles.note(str(directory), error)
-        return ()
-    troubles.over(str(directory))
-    return found
+def _state(status: os.stat_result) -> State:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _follow_if_possible(service: Service, path: Path, troubles: Troubles, go_on: Callable[[], bool]) -> None:
+def _journals(directory: Path, troubles: Troubles) -> Iterator[tuple[Path, os.stat_result]]:
+    """The journals below a directory; what of it cannot be looked into is told, and looked at again."""
+
+    def note(error: OSError) -> None:
+        troubles.note(name_as_text(str(error.filename)), error)
+
+    for folder, folders, names in os.walk(directory, onerror=note):
+        troubles.over(name_as_text(folder))
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith(SUFFIX):
+                path = Path(folder, name)
+                with suppress(OSError):  # it is gone, or a link to nowhere
+                    status = path.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        yield path, status
+
+
+def _follow_if_possible(service: Service, path: Path, troubles: Troubles, go_on: Callable[[], bool]) -> bool:
+    """Whether the journal was read to its end, as far as it has one."""
     try:
         _follow(service, path, go_on)
     except (OSError, BusyError) as error:
-        troubles.note(str(path), error)
-    else:
-        troubles.over(str(path))
+        troubles.note(name_as_text(str(path)), error)
+        return False
+    troubles.over(name_as_text(str(path)))
+    return go_on()
 
 
 def _follow(service: Service, path: Path, go_on: Callable[[], bool]) -> None:
@@ -158,7 +189,8 @@ def _take(service: Service, path: Path, text: bytes, first_line: int) -> None:
     lines, rejected = read_lines(text, limits, first_line)
     service.ingest_lines(lines, len(rejected))
     if rejected:
-        _log.warning("%s: %d lines are no events; %s", path, len(rejected), _words(rejected[0]))
+        where = name_as_text(str(path))
+        _log.warning("%s: %d lines are no events; %s", where, len(rejected), _words(rejected[0]))
 
 
 def _words(rejected: Rejected) -> str:

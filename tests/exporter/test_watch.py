@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ett_exporter import watch
@@ -158,14 +160,89 @@ def test_a_watcher_that_is_stopped_leaves_the_rest_for_the_next_one(service, sto
     assert opened.stats.duplicates == 0
 
 
-def test_a_directory_that_goes_away_under_the_reader_stops_nothing(service, story, journals, tmp_path):
-    """A job's folder is removed while it is being listed: the other directories are still read."""
+def test_a_directory_that_goes_away_is_told_and_stops_nothing(service, story, journals, tmp_path, caplog):
+    """One that is gone, or a file in its place, is told once; the others are read, and it once it is back."""
+    first, second = list(story("a").bodies().values())[:2]
+    (journals / "w.jsonl").write_bytes(first)
+    place = tmp_path / "place"
+    opened, troubles = service(), Troubles()
+    for _ in range(3):
+        look(opened, [place, journals], troubles)
+    assert count(opened) == first.count(b"\n")
+    place.write_bytes(b"")
+    for _ in range(3):
+        look(opened, [place, journals], troubles)
+    place.unlink()
+    place.mkdir()
+    (place / "v.jsonl").write_bytes(second)
+    look(opened, [place, journals], troubles)
+    assert count(opened) == (first + second).count(b"\n")
+    assert [record.message for record in caplog.records] == [
+        f"{place}: No such file or directory; it is tried again",
+        f"{place}: Not a directory; it is tried again",
+        f"{place}: works again",
+    ]
 
-    class Vanishing(type(tmp_path)):
-        def rglob(self, pattern):
-            raise FileNotFoundError(2, "No such file or directory", str(self / pattern))
 
+def test_a_folder_that_may_not_be_looked_into_is_told(service, story, journals, caplog, monkeypatch):
+    """What lies in it is unknown, which nobody would notice otherwise."""
     (journals / "w.jsonl").write_bytes(next(iter(story("a").bodies().values())))
-    opened = service()
-    look(opened, [Vanishing(tmp_path), journals])
+    scan = os.scandir
+
+    def refusing(path):
+        if str(path).endswith("node1"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    opened, troubles = service(), Troubles()
+    for _ in range(2):
+        look(opened, [journals], troubles)
     assert count(opened) > 0
+    assert [record.message for record in caplog.records] == [
+        f"{journals / 'node1'}: Permission denied; it is tried again"
+    ]
+
+
+def test_what_is_no_journal_is_passed_over(service, story, journals):
+    """Directories, pipes and links in circles that are called like journals."""
+    (journals / "w.jsonl").write_bytes(next(iter(story("a").bodies().values())))
+    (journals / "folder.jsonl").mkdir()
+    (journals / "circle.jsonl").symlink_to(journals / "circle.jsonl")
+    (journals / "node1" / "up").symlink_to(journals)
+    os.mkfifo(journals / "pipe.jsonl")
+    opened, troubles = service(), Troubles()
+    look(opened, [journals], troubles)
+    assert count(opened) > 0
+    assert (opened.stats.duplicates, troubles._said) == (0, {})
+
+
+def test_a_journal_that_is_as_it_was_is_not_opened_again(service, story, journals, monkeypatch):
+    """Ten thousand journals that nobody writes to cost the store nothing; one that grows is read on."""
+    body = next(iter(story("a").bodies().values()))
+    lines = body.splitlines(keepends=True)
+    for number in range(20):
+        (journals / f"{number}.jsonl").write_bytes(b"\n")
+    (journals / "w.jsonl").write_bytes(b"".join(lines[:3]) + lines[3][:5])
+    opened, read = service(), {}
+    asked = []
+    ask = opened.store.journal_offset
+    monkeypatch.setattr(opened.store, "journal_offset", lambda path: asked.append(path) or ask(path))
+    look(opened, [journals], read=read)
+    assert len(asked) == 21
+    look(opened, [journals], read=read)
+    assert len(asked) == 21
+    with (journals / "w.jsonl").open("ab") as file:
+        file.write(lines[3][5:])
+    (journals / "0.jsonl").unlink()
+    look(opened, [journals], read=read)
+    assert asked[21:] == [str(journals / "w.jsonl")]
+    assert (count(opened), len(read)) == (4, 20)
+
+
+def test_the_name_of_a_journal_makes_up_no_line_of_the_log(service, journals, caplog):
+    """Line ends and what a terminal obeys are escapes there."""
+    (journals / "a\nett exporter: all is well\x1b[2J.jsonl").write_bytes(b"garbage\n")
+    look(service(), [journals])
+    (record,) = caplog.records
+    assert record.message.startswith(f"{journals}/a\\nett exporter: all is well.jsonl: 1 lines are no events")
