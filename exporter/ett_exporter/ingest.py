@@ -22,6 +22,8 @@ GZIP_WBITS = 31
 ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 """The largest window that a sender of `Content-Encoding: zstd` may ask for (RFC 9659)."""
 ZSTD_PIECE_BYTES = 1024
+MOST_STREAMS = 100
+"""Compressed streams, one behind the other, that a body may be made of."""
 REASON_CHARACTERS = 300
 
 
@@ -90,8 +92,9 @@ def decompress(body: bytes, encoding: str, limits: Limits) -> bytes:
 
 
 def _gunzip(body: bytes, limit_bytes: int) -> bytes:
-    parts, left = [], limit_bytes
+    parts, left, streams = [], limit_bytes, 0
     while body:
+        streams = _one_more(streams)
         stream = zlib.decompressobj(GZIP_WBITS)
         try:
             part = stream.decompress(body, left + 1)
@@ -107,6 +110,17 @@ def _gunzip(body: bytes, limit_bytes: int) -> bytes:
     return b"".join(parts)
 
 
+def _one_more(streams: int) -> int:
+    """One more stream of a body, each of which costs a copy of what follows it.
+
+    Raises:
+        TooLargeError: it is one too many.
+    """
+    if streams >= MOST_STREAMS:
+        raise TooLargeError(f"the body is made of more than {MOST_STREAMS} compressed streams")
+    return streams + 1
+
+
 def _unzstd(body: bytes, limit_bytes: int) -> bytes:
     """The content of Zstandard frames; they are fed in pieces whose output cannot exhaust memory."""
     try:
@@ -116,8 +130,9 @@ def _unzstd(body: bytes, limit_bytes: int) -> bytes:
             "Content-Encoding zstd needs the package zstandard here; use gzip"
         ) from error
     decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
-    parts, left = [], limit_bytes
+    parts, left, streams = [], limit_bytes, 0
     while body:
+        streams = _one_more(streams)
         stream = decompressor.decompressobj()
         try:
             for begin in range(0, len(body), ZSTD_PIECE_BYTES):
@@ -194,7 +209,7 @@ def _read_line(number: int, raw: bytes, limits: Limits) -> Line | Rejected:
         return Rejected(number, f"longer than {limits.line_bytes} bytes")
     try:
         event = decode(raw)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return Rejected(number, str(error)[:REASON_CHARACTERS])
     if isinstance(event, AttemptStart) and (reason := _labels_refusal(event.labels, limits)):
         return Rejected(number, reason)

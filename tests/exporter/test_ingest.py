@@ -106,6 +106,15 @@ def test_a_gzip_bomb_is_refused_at_the_limit(bomb):
         decompress(bomb, "gzip", LIMITS)
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_a_body_of_very_many_streams_is_refused(encoding):
+    """Each costs a copy of what follows it: eight megabytes of empty ones would take hours."""
+    empty = {"gzip": gzip, "zstd": pytest.importorskip("zstandard")}[encoding].compress(b"")
+    assert decompress(empty * 100, encoding, LIMITS) == b""
+    with pytest.raises(TooLargeError, match="more than 100 compressed streams"):
+        decompress(empty * 300_000, encoding, LIMITS)
+
+
 def test_half_a_gzip_stream_is_refused():
     """A truncated body is not taken for a short one."""
     with pytest.raises(RefusedError, match="middle"):
