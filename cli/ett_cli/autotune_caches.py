@@ -114,7 +114,7 @@ def _origins(place: Path) -> dict[str, str]:
 def _tuning(data: bytes, kernels: Sequence[Kernel], origins: Mapping[str, str]) -> Tuning | None:
     try:
         best = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(best, dict) or "num_warps" not in best:
         return None

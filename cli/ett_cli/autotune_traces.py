@@ -89,7 +89,7 @@ def _chosen(told: object) -> tuple[str, int | None]:
     """What won, and among how many, in torch's JSON; nothing where it does not tell."""
     try:
         stats = msgspec.json.decode(told, type=_Stats) if isinstance(told, str) else _Stats()
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         stats = _Stats()
     return stats.best_kernel, stats.num_choices
 
@@ -125,7 +125,7 @@ def _decoded(payload: list[bytes] | None) -> Iterator[dict[str, Any]]:
     if any(wanted in text for wanted in _WANTED):
         try:
             event = msgspec.json.decode(text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return
         if isinstance(event, dict):
             yield event

@@ -93,7 +93,7 @@ def _objects(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any] | str]:
         elif _WANTED.search(line) and (found := _LINE.match(line)):
             try:
                 decoded = msgspec.json.decode(found[1])
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 continue
             yield decoded
 

@@ -11,12 +11,14 @@ from typing import Any, TypeAlias
 
 from ett_cli.amounts import duration
 from ett_core.failures.words import chance_words
+from ett_core.plain_text import one_line
 
 Json: TypeAlias = Mapping[str, Any]
 
 HOUR_S = 3600.0
 GROUPS_SHOWN = 15
 NODES_SHOWN = 10
+LONGEST_NAME = 60
 
 
 def report(answers: Mapping[str, Json], window: str) -> str:
@@ -29,7 +31,7 @@ def report(answers: Mapping[str, Json], window: str) -> str:
         _outbreaks(answers["regressions"]["outbreaks"]),
         _components(answers["regressions"]["components"]),
     )
-    return "\n\n".join(text for part in parts if (text := "\n".join(part)))
+    return "\n\n".join(text for part in parts if (text := "\n".join(map(one_line, part))))
 
 
 def _headline(failures: Json, window: str) -> str:
@@ -44,16 +46,27 @@ def _groups(failures: Json) -> Iterator[str]:
     groups: Sequence[Json] = failures["groups"]
     if not groups:
         return
-    width = max(24, *(len(group["key"]) for group in groups[:GROUPS_SHOWN]))
+    names = [_name(group["key"]) for group in groups[:GROUPS_SHOWN]]
+    width = max(24, *map(len, names))
     head = f"{'failures':>9} {'jobs':>6} {'lost h':>10} {'share':>8} {'together':>9}"
     yield f"{'By ' + failures['group_by']:<{width}} {head}"
-    for group in groups[:GROUPS_SHOWN]:
+    for name, group in zip(names, groups, strict=False):
         hours = f"{group['lost_accelerator_s'] / HOUR_S:,.1f}"
         shares = f"{_percent(group['lost_ratio']):>8} {_percent(group['cumulative_ratio']):>9}"
         counts = f"{group['count']:>9,} {group['jobs']:>6,}"
-        yield f"{group['key'] or '(unknown)':<{width}} {counts} {hours:>10} {shares}"
+        yield f"{name:<{width}} {counts} {hours:>10} {shares}"
     if len(groups) > GROUPS_SHOWN:
         yield f"... and {len(groups) - GROUPS_SHOWN:,} smaller ones"
+
+
+def _name(key: str) -> str:
+    """A word from a job, in a table.
+
+    >>> _name(""), len(_name("x" * 1000))
+    ('(unknown)', 60)
+    """
+    name = one_line(key) or "(unknown)"
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def _percent(ratio: float | None) -> str:
@@ -73,7 +86,7 @@ def _nodes(nodes: Sequence[Json]) -> Iterator[str]:
         classes = ", ".join(f"{name} {count}" for name, count in node["classes"].items())
         seen = f"{node['counted']} in {node['node_hours']:,.0f} h of use"
         usual = f"{node['expected']:.2f} to be expected ({chance_words(node['probability'])})"
-        yield f"  {node['node']}: {seen}, {usual}: {classes}"
+        yield f"  {_name(node['node'])}: {seen}, {usual}: {classes}"
 
 
 def _outbreaks(outbreaks: Sequence[Json]) -> Iterator[str]:
@@ -85,14 +98,14 @@ def _outbreaks(outbreaks: Sequence[Json]) -> Iterator[str]:
         usual = "never before" if each["factor"] is None else f"{each['factor']:,.0f} times the usual rate"
         when = f"since {_moment(each['since'])} {until}"
         struck = f"{each['jobs']} jobs{owners}, {usual} ({chance_words(each['probability'])})"
-        yield f"  {each['failure_class']} {when}: {struck}"
+        yield f"  {_name(each['failure_class'])} {when}: {struck}"
 
 
 def _components(components: Sequence[Json]) -> Iterator[str]:
     if components:
         yield "Slower in new runs"
     for each in components:
-        family = each["family"] or "all families"
+        family = _name(each["family"] or "all families")
         before, after = (_amount(each[name], each["unit"]) for name in ("before", "after"))
         yield (
             f"  {each['figure']} of {family} since {_moment(each['since'])}: {before} before, {after} since "
@@ -101,7 +114,7 @@ def _components(components: Sequence[Json]) -> Iterator[str]:
         )
         for change in each["changed"]:
             values = f"{_values(change['before'])} before, {_values(change['after'])} since"
-            yield f"    beside it {change['what']}: {values}"
+            yield f"    beside it {_name(change['what'])}: {values}"
 
 
 def _amount(value: float, unit: str) -> str:
@@ -114,7 +127,7 @@ def _amount(value: float, unit: str) -> str:
 
 
 def _values(values: Sequence[str]) -> str:
-    return ", ".join(values) or "nothing"
+    return ", ".join(map(_name, values)) or "nothing"
 
 
 def _moment(unix_s: float) -> str:

@@ -25,6 +25,7 @@ def last_sentences(directory: Path, job_id: str, now: float) -> list[str]:
     from ett_cli.journals import collector_paused, read_journals
     from ett_cli.recorded import Recorded
     from ett_cli.report import what_to_do
+    from ett_core.plain_text import one_line
     from ett_trainer_hooks.identity import sanitised_job_id
 
     if sum(path.stat().st_size for path in directory.glob("*.jsonl")) > READ_AT_END_BYTES:
@@ -39,4 +40,4 @@ def last_sentences(directory: Path, job_id: str, now: float) -> list[str]:
         return []
     ended = end_of(job)
     more = f"{ended} More: ett account {shlex.quote(str(directory))}" if ended else ""
-    return [sentence for sentence in (more, what_to_do(job)) if sentence]
+    return [one_line(sentence) for sentence in (more, what_to_do(job)) if sentence]

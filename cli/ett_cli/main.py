@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import io
 import keyword
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+
+from ett_cli.terminal import shown
 
 GROUPS = {
     "to see it work": {
@@ -58,7 +59,15 @@ INTERRUPTED = 128 + signal.SIGINT
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `ett`; returns the exit status (2 for a wrong command line)."""
-    _say_any_name()
+    try:
+        with shown():
+            return _main(argv)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has left; flush at exit to nowhere
+        return 1
+
+
+def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in words if not word.startswith("-")), None)
     parser = _parser()
@@ -76,15 +85,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has left; flush at exit to nowhere
-        return 1
-
-
-def _say_any_name() -> None:
-    """Paths may hold any byte: what the encoding of the output cannot say becomes an escape."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _run(name: str, words: Sequence[str]) -> int:

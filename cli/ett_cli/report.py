@@ -7,13 +7,14 @@ so the parts add up to the total as shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ett_cli.advice import advice_on
 from ett_cli.amounts import duration, fine, many, rounded
 from ett_cli.failure_words import Job, failure_lines, unrecovered_word
 from ett_core.components import GROUPS, TRAINING, group_of, meaning_of
+from ett_core.plain_text import one_line
 from ett_core.purposes import no_training
 
 _WIDTH = 18
@@ -29,15 +30,16 @@ def report(job: Job) -> str:
     parts = (
         headline(job),
         _ett(job),
-        "\n".join(partition_lines(job.get("components", {}))),
-        "\n".join(_figures(job)),
-        "\n".join(failure_lines(job)),
-        "\n".join(_stalls(job)),
-        "\n".join(_stragglers(job)),
-        "\n".join(_caches(job)),
+        *map(_block, (partition_lines(job.get("components", {})), _figures(job), failure_lines(job))),
+        *map(_block, (_stalls(job), _stragglers(job), _caches(job))),
         what_to_do(job),
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def _block(lines: Iterable[str]) -> str:
+    """Lines of the report; what a job tells makes up no further ones."""
+    return "\n".join(map(one_line, lines))
 
 
 def headline(job: Job) -> str:

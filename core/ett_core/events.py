@@ -341,7 +341,10 @@ def decode(line: bytes | str) -> AnyEvent:
         ValueError: the line is no event; the message says why in one sentence
             (`msgspec.ValidationError` and `msgspec.DecodeError` are ValueErrors).
     """
-    event = _decoder.decode(line)
+    try:
+        event = _decoder.decode(line)
+    except RecursionError as error:
+        raise ValueError("nested too deeply to be an event") from error
     if event.v != PROTOCOL_VERSION:
         msg = f"protocol version {event.v} is not known here (this reader speaks {PROTOCOL_VERSION})"
         raise ValueError(msg)

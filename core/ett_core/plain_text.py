@@ -38,10 +38,30 @@ def plain(text: str) -> str:
     return _SEQUENCES.sub("", text.replace("\r\n", "\n")).translate(_ESCAPES)
 
 
-def name_as_text(name: str) -> str:
-    r"""The name of a file as text that can be written anywhere: bytes that are no text are visible escapes.
+def plain_json(text: str) -> str:
+    r"""JSON of the same value, in which what is not to be obeyed stands as escapes of JSON.
 
-    >>> name_as_text("rank-\udcff.log"), name_as_text("größe.log")
-    ('rank-\\xff.log', 'größe.log')
+    >>> print(plain_json('{"größe": "a\u202eb"}'))
+    {"größe": "a\u202eb"}
     """
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    r"""As `plain`, with visible escapes for what begins another line too: no text makes up lines of a report.
+
+    >>> one_line("team\nJob x: succeeded\x1b[2J")
+    'team\\nJob x: succeeded'
+    """
+    return plain(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def name_as_text(name: str) -> str:
+    r"""The name of a file as one line of text that can be written anywhere.
+
+    Bytes that are no text are visible escapes, as is what a terminal would obey.
+
+    >>> name_as_text("rank-\udcff.log"), name_as_text("größe.log"), name_as_text("a\n\x07b")
+    ('rank-\\xff.log', 'größe.log', 'a\\n\\x07b')
+    """
+    return one_line(name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))

@@ -36,8 +36,10 @@ def sqlalchemy_url(database: str) -> URL:
     >>> sqlalchemy_url("postgresql://ett@db/ett").drivername
     'postgresql+psycopg'
     """
-    if (told := name_as_text(database)) != database:
-        raise StoreError(f"cannot open the database {told}: its name is no text")
+    try:
+        database.encode()
+    except UnicodeEncodeError as error:
+        raise StoreError(f"cannot open the database {name_as_text(database)}: its name is no text") from error
     if "://" not in database:
         return URL.create("sqlite", database=str(Path(database).absolute()))
     try:

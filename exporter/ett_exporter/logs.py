@@ -25,11 +25,16 @@ class JsonLines(logging.Formatter):
             "time": record.created,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _sayable(record.getMessage()),
         }
         if record.exc_info:
-            fields["trace"] = "".join(traceback.format_exception(*record.exc_info))
+            fields["trace"] = _sayable("".join(traceback.format_exception(*record.exc_info)))
         return msgspec.json.encode(fields).decode()
+
+
+def _sayable(text: str) -> str:
+    """The text with escapes for bytes that are none, as paths may hold them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def log_as(kind: str) -> None:

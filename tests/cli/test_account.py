@@ -56,6 +56,44 @@ def account(capsys, *words: object) -> tuple[int, dict, str]:
     return status, json.loads(out), err
 
 
+OBEYED = "\x1b\x07\x9b\u202e\r\b\0"
+HOSTILE = "<script>\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\b\0**x**\nJob z: succeeded\t| ../../etc"
+
+
+def hostile_run() -> list:
+    """A job whose every word is hostile."""
+    said = {"job_id": "h", "writer": HOSTILE, "attempt": 0, "rank": 0, "node": HOSTILE}
+    about = {"job_name": HOSTILE, "team": HOSTILE, HOSTILE: HOSTILE}
+    kinds = [
+        (AttemptStart, {"world_size": 1, "labels": about, "versions": about}),
+        (FirstBatch, {}),
+        (Cache, {"cache": HOSTILE, "hits": 1}),
+        (Compile, {"graph": HOSTILE, "stage_seconds": {HOSTILE: 2.0}, "recompile_reason": HOSTILE}),
+        (Progress, {"step": 3, "steps": 3}),
+        (Checkpoint, {"step": 3, "mode": HOSTILE}),
+        (CheckpointFailed, {"step": 3, "message": HOSTILE}),
+        (Evidence, {"source": "stall", "text": HOSTILE}),
+        (Evidence, {"source": "stderr", "text": HOSTILE}),
+        (Failure, {"exception": HOSTILE, "message": HOSTILE}),
+        (AttemptEnd, {"status": "failed", "exit_code": 1}),
+    ]
+    return [kind(seq=n, time=START + n, **said, **fields) for n, (kind, fields) in enumerate(kinds)]
+
+
+def test_what_a_job_tells_is_shown_and_makes_up_no_line(tmp_path, capsys):
+    """A terminal obeys none of it, a line end in a name begins no line, on both outputs and as JSON."""
+    journal = tmp_path / f"j{OBEYED[:-1]}\n[2J.jsonl"
+    journal.write_bytes(as_lines(hostile_run()) + b'{"kind":"\x1b[2J' + OBEYED.encode() + b'"}\n')
+    assert main(["account", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert [letter for letter in out + err if letter in OBEYED] == []
+    assert [line for line in out.splitlines() if line.startswith("Job ")] == [out.splitlines()[0]]
+    assert "\\nJob z: succeeded" in out
+    assert len(err.splitlines()) == 2
+    assert main(["account", "--json", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["jobs"][0]["labels"]["team"] == HOSTILE
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[s["name"] for s in SCENARIOS])
 def test_a_worked_scenario_comes_out_of_a_json_array_as_worked(scenario, tmp_path, capsys):
     path = tmp_path / "events.json"

@@ -194,3 +194,23 @@ def test_of_two_jobs_both_must_have_ended_well(tmp_path, capsys):
     write(tmp_path / "cc-8.jsonl", AttemptStart(**other, seq=0, time=1795946000.0))
     assert main(["diagnose", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("Cause: gpu_lost")
+
+
+def test_a_log_is_shown_and_not_obeyed_and_its_json_stays_json(tmp_path, capsys):
+    """Neither its words nor its name reach a terminal as they are."""
+    name = "a\x1b[2J\nCause: none.log"
+    words = "\x1b[2JRuntimeError: \x9b31m \u202e CUDA out of memory. Tried to allocate 2.00 GiB\0\r\n"
+    (tmp_path / name).write_text(words)
+    assert main(["diagnose", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert not {"\x1b", "\x9b", "\u202e", "\0", "\r"} & set(out)
+    assert sum(line.startswith("Cause:") for line in out.splitlines()) == 1
+    assert main(["diagnose", "--json", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["failure_class"] == "gpu_oom"
+
+
+def test_a_log_that_is_json_of_endless_depth_is_a_log(tmp_path, capsys):
+    """It begins like a journal."""
+    (tmp_path / "a.log").write_bytes(b'{"kind":' + b"[" * 200_000 + b"\nKeyError: 'x'\n")
+    assert main(["diagnose", str(tmp_path / "a.log")]) == 0
+    assert "user_code" in capsys.readouterr().out

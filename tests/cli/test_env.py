@@ -27,6 +27,13 @@ def printed(monkeypatch, capsys):
     return run
 
 
+def test_a_path_that_is_no_text_comes_to_the_shell_as_it_is(capfdbinary, tmp_path):
+    """Byte by byte: an escape in its place would be another directory."""
+    place = f"{tmp_path}/\udcff \x1b\u202e"
+    assert main(["env", "--job-id", "j", "--journal-dir", place]) == 0
+    assert f"ETT_JOURNAL_DIR='{place}'\n".encode(errors="surrogateescape") in capfdbinary.readouterr().out
+
+
 def test_the_variables_name_the_job_and_keep_the_path(printed):
     """A name that no job may have is made one; blanks are quoted; the directory is absolute."""
     variables = printed("--job-id", "a b", "--journal-dir", "/data/of job", PYTHONPATH="/one:/two")

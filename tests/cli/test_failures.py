@@ -46,6 +46,27 @@ ANSWERS = {
     },
 }  # fmt: skip
 
+HOSTILE = "<script>\x1b[2J\u202e\nNo failures in the last 7d.\t"
+
+
+def hostile(answers):
+    """The same answers, with words of jobs that are hostile, or endless."""
+    if isinstance(answers, dict):
+        return {name: hostile(each) for name, each in answers.items()}
+    if isinstance(answers, list):
+        return [hostile(each) for each in answers]
+    return HOSTILE + "x" * 100_000 if answers in ("n7", "object_store", "torch", "") else answers
+
+
+def test_words_of_jobs_make_up_no_line_and_no_width():
+    """Neither a terminal nor a reader takes them for the report's own."""
+    text = report(hostile(ANSWERS), "7d")
+    assert len(text.splitlines()) == len(report(ANSWERS, "7d").splitlines())
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert max(map(len, text.splitlines())) < 400
+
+
 TEXT = """\
 Failures of the last 7d: 4, 4.0 accelerator-hours lost, 12.50 in money
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import unicodedata
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ett_core.plain_text import plain
+from ett_core.plain_text import name_as_text, one_line, plain
 
 HOSTILE = {
     "colour": ("\x1b[1;31mRuntimeError\x1b[0m: x", "RuntimeError: x"),
@@ -46,3 +47,11 @@ def test_hostile_text_takes_linear_time():
     began = time.perf_counter()
     plain("\x1b]" * 100_000 + "\x1b[" * 100_000 + "\x1b]" + "x" * 100_000)
     assert time.perf_counter() - began < 3.0
+
+
+@given(st.text() | st.binary().map(os.fsdecode))
+def test_a_line_stays_one_line(text):
+    """Also the name of a file, whatever its bytes are; what was made harmless stays as it is."""
+    assert len(one_line(text).splitlines()) <= 1
+    assert one_line(one_line(text)) == one_line(text)
+    assert len(name_as_text(text).encode().splitlines()) <= 1

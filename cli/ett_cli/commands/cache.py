@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ett_core.plain_text import plain
+from ett_core.plain_text import one_line
 
 if TYPE_CHECKING:
     from ett_trainer_hooks.pipeline.bundle.compare import Side
@@ -127,7 +127,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         return _nothing_in(store)
     else:
         for path, why in refused.items():
-            print(_line(f"{path}: refused, {why}"))
+            print(one_line(f"{path}: refused, {why}"))
         print(f"{_count(len(reasons), 'bundle')} checked, {len(refused)} refused")
     return 1 if refused else 0
 
@@ -174,12 +174,12 @@ def _why_miss(arguments: argparse.Namespace) -> int:
         print(json.dumps({name: getattr(found, name) for name in fields}, indent=1))
         return 0
     for reason in found.reasons:
-        print(_line(reason))
+        print(one_line(reason))
     if one.artifacts is not None and two.artifacts is not None:
         counts = (found.common, found.only_one, found.only_two)
         both, first, second = (sum(each.values()) for each in counts)
         told = f"{both} in both, {first} in {one.what}, {second} in {two.what} alone."
-        print(_line(f"Entries of the compiler: {told}"))
+        print(one_line(f"Entries of the compiler: {told}"))
     return 0
 
 
@@ -303,20 +303,11 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in aligned)
 
 
-def _line(text: str) -> str:
-    r"""What a store says, as one line that a terminal only shows: others may have written it.
-
-    >>> print(_line("a\nb"))
-    a\nb
-    """
-    return plain(text).replace("\n", "\\n").replace("\t", "\\t")
-
-
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["refused"]:
-        return (_line(row["path"]), *[""] * 8, _line(f"refused: {row['refused']}"))
+        return (one_line(row["path"]), *[""] * 8, one_line(f"refused: {row['refused']}"))
     return (
-        _line(row["name"]),
+        one_line(row["name"]),
         str(row["local_rank"]),
         row["facts"],
         _moment(row["made_at"]),

@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace, *, clock: Callable[[], float] = time.time
     from ett_cli.logs import Unread, read_logs
     from ett_cli.told import ended_well
     from ett_core.failures import Where, judge, scan
+    from ett_core.plain_text import plain_json
 
     sightings, read = [], 0
     events: list[AnyEvent] = []
@@ -56,5 +57,5 @@ def run(arguments: argparse.Namespace, *, clock: Callable[[], float] = time.time
     diagnosis = judge(sightings)
     if (ended_at := ended_well(by_job(events), clock())) is not None:
         diagnosis = got_over(diagnosis, ended_at)
-    print(msgspec.json.encode(diagnosis).decode() if arguments.json else report(diagnosis, WIDTH))
+    print(plain_json(msgspec.json.encode(diagnosis).decode()) if arguments.json else report(diagnosis, WIDTH))
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     job_id = sanitised_job_id(arguments.job_id)
     directory = (arguments.journal_dir or default_journal_dir(job_id, os.environ)).absolute()
     for name, text in variables(job_id, directory, os.environ, auto=not arguments.no_auto).items():
-        print(f"export {name}={shlex.quote(text)}")
+        line = f"export {name}={shlex.quote(text)}\n"
+        sys.stdout.buffer.write(os.fsencode(line))  # a path is bytes, and a shell reads this
     return 0
 
 
