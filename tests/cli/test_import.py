@@ -5,23 +5,30 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import io
+import itertools
 import json
+import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ett_cli.commands.import_ import add_arguments, run
-from ett_cli.imports.formats import NAMES, Log, imported, recognised
+from ett_cli.imports import formats
+from ett_cli.imports.formats import NAMES, in_order, recognised
+from ett_cli.imports.texts import elements_of, lines_of
 from ett_cli.imports.times import moment
 from ett_cli.imports.torchrun import Years
 from ett_cli.main import main
+from ett_cli.sorted_events import SortedEvents
 from ett_core.events import decode, encode
-from ett_core.lines import decode_text
+from ett_core.lines import BadLine, decode_text
 
 DATA = Path(__file__).parents[1] / "data" / "imports"
 UTC = dt.timezone.utc
@@ -31,6 +38,23 @@ LOGS = {
     "philly": "philly_bad_rows.json",
     "acme": "acme_helios_example_rows.csv",
 }
+
+
+class Imported(NamedTuple):
+    events: list
+    bad: list
+
+
+def log_of(name, data, written_at):
+    """A log whose contents come in pieces of some bytes."""
+    return formats.Log(name, lambda: (data[at : at + 700] for at in range(0, len(data), 700)), written_at)
+
+
+def imported(name, logs, zone, job_id=""):
+    """The events in order, and what could not be used."""
+    found = list(formats.imported(name, logs, zone, job_id))
+    bad = [each for each in found if isinstance(each, BadLine)]
+    return Imported(sorted((each for each in found if each not in bad), key=in_order), bad)
 
 
 def at(text: str) -> float:
@@ -75,7 +99,7 @@ def test_a_log_that_is_imported_twice_gives_the_same_events(name):
     """Also under another name: what is known already counts once."""
     data = (DATA / LOGS[name]).read_bytes()
     first, second = (
-        imported(name, [Log(path, data, 1.8e9)], UTC, "j").events for path in ("a.log", "/b/c.log")
+        imported(name, [log_of(path, data, 1.8e9)], UTC, "j").events for path in ("a.log", "/b/c.log")
     )
     assert first == second
 
@@ -119,7 +143,7 @@ def test_rows_of_slurm_that_cannot_be_used_are_told_by_line_and_reason(accounts)
 
 def test_what_slurm_says_of_hardware_and_people_becomes_labels_and_counts():
     """The components of a heterogeneous job are one job."""
-    events = imported("sacct", [Log("s", (DATA / "sacct.txt").read_bytes(), 0.0)], UTC).events
+    events = imported("sacct", [log_of("s", (DATA / "sacct.txt").read_bytes(), 0.0)], UTC).events
     starts = {event.job_id: event for event in events if event.kind == "attempt_start"}
     dlrm = starts["slurm-alpha-4001"]
     assert (dlrm.accelerators, dlrm.accelerator_type, dlrm.node) == (16, "h100", "gpu-007")
@@ -138,7 +162,7 @@ def test_a_time_that_a_change_of_clocks_makes_ambiguous_lies_after_the_start():
     header, *rows = (DATA / "sacct.txt").read_text().splitlines()
     array = next(row for row in rows if row.startswith("4004_7"))
     zone = pytest.importorskip("zoneinfo").ZoneInfo("Europe/Berlin")
-    found = imported("sacct", [Log("s", f"{header}\n{array}\n".encode(), 0.0)], zone)
+    found = imported("sacct", [log_of("s", f"{header}\n{array}\n".encode(), 0.0)], zone)
     assert found.bad == []
     start, end = found.events[0], found.events[-1]
     assert end.time - start.time == 20 * 60
@@ -149,7 +173,7 @@ def test_a_longer_table_keeps_the_numbers_of_the_events_that_a_shorter_one_told(
     header, *rows = (DATA / "sacct.txt").read_text().splitlines()
     own = [row for row in rows if row.startswith("4001|")]
     short, whole = (
-        imported("sacct", [Log("s", "\n".join([header, *part]).encode(), 0.0)], UTC).events
+        imported("sacct", [log_of("s", "\n".join([header, *part]).encode(), 0.0)], UTC).events
         for part in (own[:2], own)
     )
     later = {(event.writer, event.seq): event for event in whole}
@@ -201,7 +225,7 @@ def test_a_log_of_torchrun_tells_starts_failures_and_the_end(accounts):
 
 def test_a_log_of_torchrun_that_recovered_ends_with_success():
     data = (DATA / "torchrun_recovered.log").read_bytes()
-    events = imported("torchrun", [Log("r", data, at("2027-03-01T00:00:00"))], UTC, "j").events
+    events = imported("torchrun", [log_of("r", data, at("2027-03-01T00:00:00"))], UTC, "j").events
     kinds = [(event.attempt, event.kind) for event in events if event.kind != "evidence"]
     assert kinds == [
         (0, "attempt_start"), (0, "failure"), (0, "attempt_end"), (1, "attempt_start"), (1, "attempt_end"),
@@ -246,7 +270,7 @@ OLD_FORM = (
 
 def test_the_form_of_older_torchrun_logs_is_understood():
     """Years, signals and a stop from outside."""
-    found = imported("torchrun", [Log("old.log", OLD_FORM.encode(), 0.0)], UTC)
+    found = imported("torchrun", [log_of("old.log", OLD_FORM.encode(), 0.0)], UTC)
     assert recognised(OLD_FORM.encode()) == "torchrun"
     told = [(event.kind, event.time) for event in found.events]
     assert told[0] == ("attempt_start", at("2024-01-05T12:00:00.250000"))
@@ -293,7 +317,7 @@ def test_garbage_in_a_log_is_told_and_never_a_traceback(name, data):
     for _ in range(data.draw(st.integers(0, 8))):
         place = data.draw(st.integers(0, len(text)))
         text[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=6))
-    found = imported(name, [Log("garbage", bytes(text), 1.8e9)], UTC, "j")
+    found = imported(name, [log_of("garbage", bytes(text), 1.8e9)], UTC, "j")
     lines = b"".join(json_lines(found.events))
     assert decode_text(lines, "out").bad == []
     recognised(bytes(text))
@@ -383,3 +407,157 @@ def test_the_example_of_a_pipe_in_the_documents_works(tmp_path):
     command = f"{ett} import {DATA / 'sacct.txt'} --timezone UTC | {ett} account - --json"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert len(json.loads(done.stdout)["jobs"]) == 8
+
+
+PEAK = """
+import re, sys
+from pathlib import Path
+from ett_cli.main import main
+status = main(["import", *sys.argv[1:]])
+peak = re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]
+print(status, peak)
+"""
+
+
+def torchtitan_lines(records):
+    for n in range(records):
+        step, edge = divmod(n, 2)
+        name = ("step_start", "step_end")[edge]
+        at, rank = 1764000000000000 + n * 1000, step % 4
+        yield (
+            f'{{"log_type_name":"{name}","time_us":{at},"rank":{rank},"pid":{rank},"tid":1,'
+            f'"host_name":"n0","step":{step + 1},"relative_step":{step + 1}}}\n'
+        )
+
+
+def torchrun_lines(lines):
+    yield OLD_FORM
+    for n in range(lines):
+        yield f"step {n} loss 0.25 of a job that prints very much, {'x' * 400}\n"
+
+
+def sacct_lines(steps):
+    header, *rows = (DATA / "sacct.txt").read_text().splitlines()
+    whole = next(row for row in rows if row.startswith("4001|"))
+    yield f"{header}\n{whole}\n"
+    for n in range(steps):
+        yield f"{whole.replace('4001', f'4001.{n}', 1)}{'y' * 300}\n" if n % 2 else "\n"
+
+
+LARGE = {"torchrun": (torchrun_lines, 100_000), "torchtitan": (torchtitan_lines, 200_000),
+         "sacct": (sacct_lines, 200_000)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_log_may_be_larger_than_the_memory_that_an_import_takes(name, tmp_path):
+    """Of a log of 30 to 40 MB no more is held than of its beginning, but for a few megabytes."""
+    lines, many = LARGE[name]
+    peaks = []
+    for count in (1000, many):
+        log = tmp_path / f"{count}.log"
+        with log.open("w") as file:
+            file.writelines(lines(count))
+        words = [str(log), "--timezone", "UTC", "--format", name, "--out", str(tmp_path / "events.jsonl")]
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, *words], capture_output=True, text=True, check=True, timeout=300
+        )
+        status, peak = done.stdout.split()
+        assert status == "0", done.stderr
+        peaks.append(int(peak) << 10)
+    assert log.stat().st_size > 25e6
+    assert peaks[1] - peaks[0] < 20e6
+
+
+def test_a_pipe_is_read_as_a_file_is(tmp_path, capfdbinary):
+    """Also by formats that read twice."""
+    pipe = tmp_path / "pipe.log"
+    os.mkfifo(pipe)
+    data = (DATA / "torchrun_info.log").read_bytes()
+    writing = threading.Thread(target=pipe.write_bytes, args=(data,))
+    writing.start()
+    assert main(["import", str(pipe), "--timezone", "UTC", "--job-id", "j"]) == 0
+    writing.join()
+    from_pipe = capfdbinary.readouterr().out
+    (tmp_path / "pipe2.log").write_bytes(data)
+    assert main(["import", str(tmp_path / "pipe2.log"), "--timezone", "UTC", "--job-id", "j"]) == 0
+    from_file = capfdbinary.readouterr().out
+    kinds = [[decode(line).kind for line in out.splitlines()] for out in (from_pipe, from_file)]
+    assert kinds[0] == kinds[1] != []
+
+
+def test_a_full_disk_leaves_the_file_that_was_there_and_no_half_of_another(tmp_path):
+    """A limit of the size of files stands for the disk."""
+    out = tmp_path / "events.jsonl"
+    out.write_text("old")
+    ett = Path(sys.executable).with_name("ett")
+    command = f"ulimit -f 4; exec {ett} import {DATA / 'sacct.txt'} --timezone UTC --out {out}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["events.jsonl"]
+    assert out.read_text() == "old"
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(1, 9), min_size=1))
+def test_lines_are_the_same_in_pieces_of_any_size(text, sizes):
+    def pieces():
+        at = 0
+        for size in itertools.cycle(sizes):
+            if at >= len(text):
+                return
+            yield text[at : at + size]
+            at += size
+
+    whole = text.split(b"\n")
+    assert list(lines_of(pieces())) == (whole if whole[-1] else whole[:-1])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+)
+
+
+@given(st.lists(JSON, max_size=6), st.integers(1, 30), st.sampled_from([None, 0, 2]))
+def test_elements_of_an_array_are_the_same_in_pieces_of_any_size(values, size, indent):
+    """Each as it stands, with the number of its line."""
+    text = json.dumps(values, indent=indent, ensure_ascii=False).encode()
+    found = list(elements_of(text[at : at + size] for at in range(0, len(text), size)))
+    assert [json.loads(element) for _, element in found] == values
+    lines = text.split(b"\n")
+    assert all(element.split(b"\n")[0] in lines[number - 1] for number, element in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [(b"", "does not begin with ["), (b'{"a": 1}', "does not begin with ["), (b"[1, 2", "ends inside"),
+     (b"[1] 2", "something follows"), (b"[1][2]", "something follows"), (b'["', "ends inside")],
+)  # fmt: skip
+def test_what_is_no_array_is_told(text, reason):
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        list(elements_of([text]))
+
+
+def test_of_a_torn_array_the_jobs_before_the_end_are_used(accounts, tmp_path):
+    """A trace that was not copied to its end."""
+    log = tmp_path / "cluster_job_log"
+    log.write_bytes((DATA / "philly_bad_rows.json").read_bytes()[:-30])
+    jobs, said = accounts(log)
+    assert "philly-application_1506638472019_14199" in jobs
+    assert "not a JSON array of jobs (it ends inside the array)" in said
+
+
+def test_many_events_are_put_in_order_through_the_disk():
+    """Beyond a number of them the order is that of a sort in memory."""
+    data = (DATA / "sacct.txt").read_bytes()
+    events = imported("sacct", [log_of("s", data, 0.0)], UTC).events
+    with SortedEvents(in_order, most=5) as ordered:
+        for event in reversed(events):
+            ordered.add(event)
+        assert list(ordered) == events == list(ordered)
+
+
+def test_a_name_in_a_log_that_no_job_may_have_is_made_one():
+    text = OLD_FORM.replace("[default]", "--rdzv-id=my$run [default]")
+    found = imported("torchrun", [log_of("old.log", text.encode(), 0.0)], UTC)
+    assert {event.job_id for event in found.events} == {"torchrun-my-run"}

@@ -1,4 +1,7 @@
-"""`ett import`: logs of jobs that were never instrumented, as events. Reads files, prints or sends."""
+"""`ett import`: logs of jobs that were never instrumented, as events. Reads files, prints or sends.
+
+Logs are read in pieces, and events put in order with a bounded memory: a log may be larger than that.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,22 @@ import tempfile
 import threading
 import time
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
-    from ett_cli.imports.formats import Imported, Log
+    from ett_cli.log_files import LogFile, Sources
+    from ett_cli.sorted_events import SortedEvents
     from ett_core.events import AnyEvent
 
 AUTO = "auto"
 FORMATS = ("torchrun", "torchtitan", "sacct", "philly", "acme")
-STDIN = "-"
+WAITING_BYTES = 8 << 20
+"""Bytes of lines that wait in memory to be appended to their journals."""
 EPILOG = """\
 What a log does not tell stays unobserved. Rows that cannot be used are told on standard error as
 FILE:LINE: REASON and stop nothing. Importing a log twice counts once. Exit status: 0 if there are
@@ -81,128 +87,122 @@ def run(
             _check_job_id(arguments.job_id)
     except ValueError as error:
         return _complain(str(error), 2)
-    logs, unread = _read(
-        arguments.logs, stdin, clock() if latest is None else latest, is_given=latest is not None
-    )
-    for reason in unread:
-        _complain(reason, 1)
-    parts = list(_imported(logs, arguments.format, zone, arguments.job_id or ""))
-    for _, part in parts:
-        for bad in part.bad:
-            print(bad, file=sys.stderr)
-    events = [event for _, part in parts for event in part.events]
+    from ett_cli.log_files import Sources
+
     try:
-        sent = _deliver(events, arguments)
+        with Sources(stdin, clock() if latest is None else latest, is_given=latest is not None) as sources:
+            return _import(sources, zone, arguments)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        return _complain(f"{error.filename or arguments.out}: {error.strerror}", 1)
-    print(f"ett import: {summary(parts)}", file=sys.stderr)
-    return 0 if events and sent else 1
+        return _complain(f"{error.filename or arguments.out or 'output'}: {error.strerror}", 1)
 
 
-def summary(parts: Sequence[tuple[str, Imported]]) -> str:
+def _import(sources: Sources, zone: dt.tzinfo | None, arguments: argparse.Namespace) -> int:
+    from ett_cli.imports.formats import imported, in_order
+    from ett_cli.sorted_events import SortedEvents
+    from ett_core.lines import BadLine
+
+    logs = sources.logs(arguments.logs)
+    for reason in sources.unread:
+        _complain(reason, 1)
+    by_format = _by_format(logs, arguments.format)
+    jobs: set[str] = set()
+    bad = 0
+    with SortedEvents(in_order) as events:
+        for name, members in by_format.items():
+            for found in imported(name, [log.described() for log in members], zone, arguments.job_id or ""):
+                if isinstance(found, BadLine):
+                    bad += 1
+                    print(found, file=sys.stderr)
+                else:
+                    jobs.add(found.job_id)
+                    events.add(found)
+        broken = [log for log in logs if log.trouble]
+        for log in broken:
+            _complain(f"{log.name}: {log.trouble}; what came before it was used", 1)
+        sent = _deliver(events, arguments)
+        lines = sum(log.lines for members in by_format.values() for log in members)
+        words = summary(by_format, jobs=len(jobs), events=events.count, lines=lines, bad=bad)
+        print(f"ett import: {words}", file=sys.stderr)
+        return 0 if events.count and sent and not broken else 1
+
+
+def summary(formats: Iterable[str], *, jobs: int, events: int, lines: int, bad: int) -> str:
     """What was made of what.
 
-    >>> summary([])
+    >>> summary([], jobs=0, events=0, lines=0, bad=0)
     '0 jobs, 0 events from 0 lines; nothing was left out'
     """
     from ett_cli.commands.ship import counted
 
-    jobs = {event.job_id for _, part in parts for event in part.events}
-    events = sum(len(part.events) for _, part in parts)
-    bad = sum(len(part.bad) for _, part in parts)
-    lines = sum(part.lines for _, part in parts)
-    formats = " and ".join(sorted({name for name, _ in parts}))
-    read = f"{counted(lines, 'line')} of {formats}" if formats else counted(lines, "line")
+    named = " and ".join(sorted(formats))
+    read = f"{counted(lines, 'line')} of {named}" if named else counted(lines, "line")
     left_out = f"{counted(bad, 'remark')} on what could not be used" if bad else "nothing was left out"
-    return f"{counted(len(jobs), 'job')}, {counted(events, 'event')} from {read}; {left_out}"
+    return f"{counted(jobs, 'job')}, {counted(events, 'event')} from {read}; {left_out}"
 
 
-def _imported(
-    logs: Iterable[Log], wanted: str, zone: dt.tzinfo | None, job_id: str
-) -> Iterator[tuple[str, Imported]]:
-    """The logs by their format, each format with what it holds."""
-    from ett_cli.imports.formats import imported, recognised
+def _by_format(logs: Iterable[LogFile], wanted: str) -> dict[str, list[LogFile]]:
+    """The logs by their format; what is not recognised is told."""
+    from ett_cli.imports.formats import HEAD, recognised
 
-    by_format: dict[str, list[Log]] = {}
+    by_format: dict[str, list[LogFile]] = {}
     for log in logs:
-        name = recognised(log.data) if wanted == AUTO else wanted
+        name = recognised(next(log.pieces(HEAD), b"")) if wanted == AUTO else wanted
         if name is None:
             known = ", ".join(FORMATS)
             _complain(f"{log.name}: its format is not recognised; say --format (one of {known})", 1)
         else:
             by_format.setdefault(name, []).append(log)
-    for name, members in by_format.items():
-        yield name, imported(name, members, zone, job_id)
+    return by_format
 
 
-def _read(
-    names: Iterable[str], stdin: Callable[[], BinaryIO], latest: float, *, is_given: bool
-) -> tuple[list[Log], list[str]]:
-    """The logs, and why others could not be read. `latest` dates standard input, or all where it is given."""
-    from ett_cli.imports.formats import Log
-
-    logs: list[Log] = []
-    unread: list[str] = []
-    for name in names:
-        try:
-            if name == STDIN:
-                logs.append(Log("<stdin>", stdin().read(), latest))
-                continue
-            for path in _files(Path(name)):
-                written_at = latest if is_given else path.stat().st_mtime
-                logs.append(Log(str(path), path.read_bytes(), written_at))
-        except OSError as error:
-            unread.append(f"{error.filename or name}: {(error.strerror or str(error)).lower()}")
-    return logs, unread
-
-
-def _files(path: Path) -> list[Path]:
-    """The file, or the files of a directory at any depth, in the order of their names."""
-    if not path.is_dir():
-        return [path]
-    found = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-    return sorted(file for file in found if file.is_file() and not file.name.startswith("."))
-
-
-def _deliver(events: Sequence[AnyEvent], arguments: argparse.Namespace) -> bool:
+def _deliver(events: SortedEvents, arguments: argparse.Namespace) -> bool:
     """Print, write or send the events; whether all of them arrived.
 
     Raises:
         OSError: they cannot be written.
     """
-    from ett_core.events import encode
-
     if arguments.exporter is not None:
-        return not events or _send(events, arguments.exporter, arguments.token_file, arguments.timeout_s)
-    lines = b"".join(encode(event) + b"\n" for event in events)
+        return not events.count or _send(
+            events, arguments.exporter, arguments.token_file, arguments.timeout_s
+        )
     if arguments.out is None:
-        sys.stdout.buffer.write(lines)
+        _write(events, sys.stdout.buffer)
         sys.stdout.flush()
         return True
     if arguments.out.exists() and not arguments.out.is_file():
-        arguments.out.write_bytes(lines)
+        with arguments.out.open("wb") as device:
+            _write(events, device)
         return True
     fresh = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
-    fresh.write_bytes(lines)
-    fresh.replace(arguments.out)
+    try:
+        with fresh.open("wb") as file:
+            _write(events, file)
+        fresh.replace(arguments.out)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
     return True
+
+
+def _write(events: Iterable[AnyEvent], stream: BinaryIO) -> None:
+    from ett_core.events import encode
+
+    stream.writelines(encode(event) + b"\n" for event in events)
 
 
 def _send(events: Iterable[AnyEvent], exporter_url: str, token_file: Path | None, timeout_s: float) -> bool:
     """Ship the events, those of each writer as a journal; whether all of them were taken."""
     from ett_core.credentials import token_source
-    from ett_core.events import encode
     from ett_trainer_hooks.guard import Guard
     from ett_trainer_hooks.shipping.shipper import Shipper
     from ett_trainer_hooks.shipping.transport import exporter_address, poster
 
     address = exporter_address(exporter_url)
-    journals: dict[str, list[bytes]] = {}
-    for event in events:
-        journals.setdefault(event.writer, []).append(encode(event) + b"\n")
     with tempfile.TemporaryDirectory(prefix="ett-import-") as folder:
-        for writer, lines in journals.items():
-            Path(folder, f"{writer}-0.jsonl").write_bytes(b"".join(lines))
+        _write_journals(events, Path(folder))
         stop = threading.Event()
         stop.set()
         post = poster(exporter_url, token=token_source(token_file))
@@ -217,6 +217,29 @@ def _send(events: Iterable[AnyEvent], exporter_url: str, token_file: Path | None
     if left:
         _complain(f"{left:,} bytes not acknowledged; the last answer: {tally.last_answer}", 1)
     return not left and not tally.rejected
+
+
+def _write_journals(events: Iterable[AnyEvent], folder: Path) -> None:
+    """The events of each writer as a journal."""
+    from ett_core.events import encode
+
+    waiting: dict[str, list[bytes]] = {}
+    size = 0
+    for event in events:
+        line = encode(event) + b"\n"
+        waiting.setdefault(event.writer, []).append(line)
+        size += len(line)
+        if size > WAITING_BYTES:
+            _append(waiting, folder)
+            size = 0
+    _append(waiting, folder)
+
+
+def _append(waiting: dict[str, list[bytes]], folder: Path) -> None:
+    for writer, lines in waiting.items():
+        with Path(folder, f"{writer}-0.jsonl").open("ab") as journal:
+            journal.write(b"".join(lines))
+    waiting.clear()
 
 
 def _zone(name: str | None) -> dt.tzinfo | None:

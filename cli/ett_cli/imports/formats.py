@@ -1,6 +1,7 @@
 """Which logs can be read, how they are recognised, and what becomes of files of one kind.
 
-Pure: takes the contents of files that the caller has read.
+Pure: takes the contents of files in pieces that the caller reads. What is held does not grow with the
+length of a log, but with the number of jobs in a table of them, and of processes of torchtitan.
 """
 
 from __future__ import annotations
@@ -9,32 +10,33 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from typing import TypeAlias
 
 import msgspec
 
 from ett_cli.imports import acme, philly, runs, sacct, torchrun, torchtitan
+from ett_cli.imports.texts import lines_of
 from ett_core.events import AnyEvent
 from ett_core.lines import BadLine
 
 HEAD = 1 << 16
-"""Characters that are looked at to recognise a format."""
+"""Bytes that are looked at to recognise a format."""
 NAMES = (torchrun.NAME, torchtitan.NAME, sacct.NAME, philly.NAME, acme.NAME)
 
 
 class Log(msgspec.Struct, frozen=True):
-    """A file that was read: its name, its contents, and when it was last written (Unix seconds)."""
+    """A log: its name, its contents, and when it was last written (Unix seconds).
+
+    `pieces` gives the contents from their beginning, each time it is called; some formats are read twice.
+    """
 
     name: str
-    data: bytes
+    pieces: Callable[[], Iterable[bytes]]
     written_at: float
 
 
-class Imported(msgspec.Struct, frozen=True):
-    """What a log held: events in the order of time of each job, and what could not be used."""
-
-    events: Sequence[AnyEvent]
-    bad: Sequence[BadLine]
-    lines: int
+Found: TypeAlias = AnyEvent | BadLine
+"""What a log holds: events, and what could not be used."""
 
 
 def recognised(data: bytes) -> str | None:
@@ -57,8 +59,8 @@ def recognised(data: bytes) -> str | None:
     return torchrun.NAME if re.search(r"torch[/.]distributed[/.](?:elastic|run|launcher)", text) else None
 
 
-def imported(name: str, logs: Sequence[Log], zone: dt.tzinfo | None, job_id: str = "") -> Imported:
-    """The events of logs of one format.
+def imported(name: str, logs: Sequence[Log], zone: dt.tzinfo | None, job_id: str = "") -> Iterator[Found]:
+    """What logs of one format hold, as it is read; the events of a writer come in the order of their numbers.
 
     Args:
         name: of the format, one of `NAMES`.
@@ -66,79 +68,66 @@ def imported(name: str, logs: Sequence[Log], zone: dt.tzinfo | None, job_id: str
         zone: of times that name none; None is that of this machine.
         job_id: the name of the job where the logs do not tell it.
     """
-    bad: list[BadLine] = []
-    lines = sum(log.data.count(b"\n") + bool(log.data and not log.data.endswith(b"\n")) for log in logs)
-    found = _READERS[name](logs, zone, job_id, bad)
-    ordered = sorted(
-        found, key=lambda event: (event.job_id, event.time, event.attempt, event.writer, event.seq)
-    )
-    return Imported(ordered, bad, lines)
+    return _READERS[name](logs, zone, job_id)
 
 
-def _of_torchrun(
-    logs: Sequence[Log], zone: dt.tzinfo | None, job_id: str, bad: list[BadLine]
-) -> Iterator[AnyEvent]:
-    named = job_id or next(filter(None, (torchrun.run_id(_text_lines(log)) for log in logs)), "")
+def in_order(event: AnyEvent) -> tuple[str, float, int, str, int]:
+    """The key by which events of a job are in the order of their time."""
+    return event.job_id, event.time, event.attempt, event.writer, event.seq
+
+
+def _of_torchrun(logs: Sequence[Log], zone: dt.tzinfo | None, job_id: str) -> Iterator[Found]:
+    stated = [torchrun.stated(_text_lines(log), zone) for log in logs]
+    named = next((each.run_id for each in stated if each.run_id), "")
+    job = job_id or f"torchrun-{named or _stem(logs[0])}"
+    if not runs.is_job_id(job):
+        job = f"torchrun-{_allowed(named)}"
     for place, log in enumerate(logs):
-        job = job_id or (f"torchrun-{named}" if named else f"torchrun-{_stem(logs[0])}")
         node = _stem(log) if len(logs) > 1 else ""
-        latest = torchrun.stated(log.data.decode("utf-8", "replace"), zone)
+        latest = stated[place].latest
         years = torchrun.Years(log.written_at if latest is None else latest, zone)
         agent = torchrun.Agent(job, log.name, years, node=node, key=str(place))
         for number, line in enumerate(_text_lines(log), 1):
             yield from agent.take(number, line)
-        bad += agent.problems
 
 
-def _of_torchtitan(
-    logs: Sequence[Log], _zone: dt.tzinfo | None, job_id: str, bad: list[BadLine]
-) -> Iterator[AnyEvent]:
-    found: list[torchtitan.Record] = []
-    for log in logs:
-        for record in torchtitan.records(log.data.split(b"\n"), log.name):
-            if isinstance(record, BadLine):
-                bad.append(record)
-            else:
-                found.append(record)
+def _of_torchtitan(logs: Sequence[Log], _zone: dt.tzinfo | None, job_id: str) -> Iterator[Found]:
+    def records() -> Iterator[torchtitan.Record | BadLine]:
+        return (found for log in logs for found in torchtitan.records(lines_of(log.pieces()), log.name))
+
     folder = PurePath(logs[0].name).parent if logs else PurePath()
     outer = folder.parent.name if folder.name == "structured_logs" else folder.name
-    yield from torchtitan.events_of(job_id or f"torchtitan-{_allowed(outer) or 'job'}", found)
+    return torchtitan.events_of(job_id or f"torchtitan-{_allowed(outer) or 'job'}", records)
 
 
-def _of_jobs(source: str, found: Iterable[runs.Job | BadLine], bad: list[BadLine]) -> Iterator[AnyEvent]:
+def _of_jobs(source: str, found: Iterable[runs.Job | BadLine]) -> Iterator[Found]:
     """The events of the jobs; of two records of one job the one that knows how it ended counts."""
     jobs: dict[str, runs.Job] = {}
     for job in found:
         if isinstance(job, BadLine):
-            bad.append(job)
+            yield job
         elif job.job_id not in jobs or job.status or not jobs[job.job_id].status:
             jobs[job.job_id] = job
     for job in jobs.values():
         yield from runs.events_of(job, source)
 
 
-def _of_sacct(
-    logs: Sequence[Log], zone: dt.tzinfo | None, _job_id: str, bad: list[BadLine]
-) -> Iterator[AnyEvent]:
+def _of_sacct(logs: Sequence[Log], zone: dt.tzinfo | None, _job_id: str) -> Iterator[Found]:
     jobs = (job for log in logs for job in sacct.jobs(_text_lines(log), log.name, zone))
-    return _of_jobs(sacct.NAME, jobs, bad)
+    return _of_jobs(sacct.NAME, jobs)
 
 
-def _of_acme(
-    logs: Sequence[Log], zone: dt.tzinfo | None, _job_id: str, bad: list[BadLine]
-) -> Iterator[AnyEvent]:
+def _of_acme(logs: Sequence[Log], zone: dt.tzinfo | None, _job_id: str) -> Iterator[Found]:
     jobs = (job for log in logs for job in acme.jobs(_text_lines(log), log.name, zone))
-    return _of_jobs(acme.NAME, jobs, bad)
+    return _of_jobs(acme.NAME, jobs)
 
 
-def _of_philly(
-    logs: Sequence[Log], zone: dt.tzinfo | None, _job_id: str, bad: list[BadLine]
-) -> Iterator[AnyEvent]:
-    jobs = (job for log in logs for job in philly.jobs(log.data, log.name, zone))
-    return _of_jobs(philly.NAME, jobs, bad)
+def _of_philly(logs: Sequence[Log], zone: dt.tzinfo | None, _job_id: str) -> Iterator[Found]:
+    jobs = (job for log in logs for job in philly.jobs(log.pieces(), log.name, zone))
+    return _of_jobs(philly.NAME, jobs)
 
 
-_Reader = Callable[[Sequence[Log], dt.tzinfo | None, str, list[BadLine]], Iterator[AnyEvent]]
+_Reader = Callable[[Sequence[Log], dt.tzinfo | None, str], Iterator[Found]]
 _READERS: Mapping[str, _Reader] = {
     torchrun.NAME: _of_torchrun,
     torchtitan.NAME: _of_torchtitan,
@@ -149,7 +138,7 @@ _READERS: Mapping[str, _Reader] = {
 
 
 def _text_lines(log: Log) -> Iterator[str]:
-    return (line.decode("utf-8", "replace") for line in log.data.split(b"\n"))
+    return (line.decode("utf-8", "replace") for line in lines_of(log.pieces()))
 
 
 def _stem(log: Log) -> str:

@@ -7,11 +7,12 @@ may be missing, lack their end, or lack their start.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from ett_cli.imports.runs import Job, Run, is_job_id
+from ett_cli.imports.texts import elements_of
 from ett_cli.imports.times import moment
 from ett_core.lines import BadLine
 
@@ -38,33 +39,32 @@ class _Row(msgspec.Struct, frozen=True):
     user: str | None = None
 
 
-def jobs(text: bytes, source: str, zone: dt.tzinfo | None) -> Iterator[Job | BadLine]:
+def jobs(pieces: Iterable[bytes], source: str, zone: dt.tzinfo | None) -> Iterator[Job | BadLine]:
     """The jobs of a log, and what could not be used of it; rows count as lines.
 
     Args:
-        text: the whole log.
+        pieces: of the log, in order.
         source: what it is called in reports.
         zone: of its times; None is that of this machine.
     """
-    try:
-        rows = msgspec.json.decode(text, type=list[msgspec.Raw])
-    except (ValueError, RecursionError) as error:
-        yield BadLine(source, 1, f"not a JSON array of jobs ({error})")
-        return
     seen: set[str] = set()
-    end, seen_to, number = 0, 0, 1
-    for raw in rows:
-        element = bytes(raw)
-        start = text.index(element, end)
-        number += text.count(b"\n", seen_to, start)
-        seen_to = start
-        end = start + len(element)
-        try:
-            row = msgspec.json.decode(raw, type=_Row)
-        except (ValueError, RecursionError) as error:
-            yield BadLine(source, number, str(error))
-            continue
-        yield from _job(row, BadLine(source, number, ""), zone, seen)
+    number = 1
+    try:
+        for number, element in elements_of(pieces):
+            yield from _of_element(element, BadLine(source, number, ""), zone, seen)
+    except ValueError as error:
+        yield BadLine(source, number, f"not a JSON array of jobs ({error})")
+
+
+def _of_element(
+    element: bytes, where: BadLine, zone: dt.tzinfo | None, seen: set[str]
+) -> Iterator[Job | BadLine]:
+    try:
+        row = msgspec.json.decode(element, type=_Row)
+    except (ValueError, RecursionError) as error:
+        yield _bad(where, str(error))
+        return
+    yield from _job(row, where, zone, seen)
 
 
 def _job(row: _Row, where: BadLine, zone: dt.tzinfo | None, seen: set[str]) -> Iterator[Job | BadLine]:

@@ -12,7 +12,7 @@ import datetime as dt
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -119,18 +119,36 @@ def line_of(text: str, years: Years) -> Line | None:
     return None
 
 
-def run_id(lines: Iterable[str]) -> str:
-    """The `--rdzv-id` that a log names; nothing where it is random or `none`."""
+class Stated(NamedTuple):
+    """What a log says about all of itself, wherever it says it.
+
+    `run_id`: the `--rdzv-id`; nothing where it is random or `none`. `latest`: the latest moment with a
+    year, in Unix seconds; None where there is none.
+    """
+
+    run_id: str
+    latest: float | None
+
+
+def stated(lines: Iterable[str], zone: dt.tzinfo | None) -> Stated:
+    """What the lines of a log say about all of it."""
+    run_id, latest = "", None
     for line in lines:
-        if (match := _RUN_ID.search(line)) and match[1] != "none" and not _RANDOM.fullmatch(match[1]):
-            return match[1]
-    return ""
+        if not run_id and "--rdzv-id=" in line:
+            run_id = _run_id(line)
+        if " : " in line and (moments := _moments(line, zone)):
+            latest = max(moments) if latest is None else max(latest, *moments)
+    return Stated(run_id, latest)
 
 
-def stated(text: str, zone: dt.tzinfo | None) -> float | None:
-    """The latest moment with a year that a log states, in Unix seconds; None where it states none."""
-    found = [_moment(day, clock, zone) for day, clock in _STATED.findall(text)]
-    return max(filter(None, found), default=None)
+def _run_id(line: str) -> str:
+    match = _RUN_ID.search(line)
+    return match[1] if match and match[1] != "none" and not _RANDOM.fullmatch(match[1]) else ""
+
+
+def _moments(line: str, zone: dt.tzinfo | None) -> list[float]:
+    found = (_moment(day, clock, zone) for day, clock in _STATED.findall(line))
+    return [moment for moment in found if moment]
 
 
 def _moment(day: str, clock: str, zone: dt.tzinfo | None) -> float | None:
@@ -143,11 +161,10 @@ def _moment(day: str, clock: str, zone: dt.tzinfo | None) -> float | None:
 class Agent:
     """Folds the lines of one agent's log into events; `node` names the node where the log does not.
 
-    Feed `take` the lines in their order; `problems` holds those that could not be used.
+    Feed `take` the lines in their order.
     """
 
     def __init__(self, job_id: str, source: str, years: Years, *, node: str, key: str) -> None:
-        self.problems: list[BadLine] = []
         self._job_id = job_id
         self._source = source
         self._years = years
@@ -166,13 +183,13 @@ class Agent:
         self._summary: list[str] | None = None
         self._stopped = ""
 
-    def take(self, number: int, text: str) -> Iterator[AnyEvent]:
-        """The events that line `number` brings."""
+    def take(self, number: int, text: str) -> Iterator[AnyEvent | BadLine]:
+        """The events that line `number` brings, or why it could not be used."""
         text = text.rstrip("\r\n")[:LONGEST_LINE]
         try:
             line = line_of(text, self._years)
         except (ValueError, OverflowError, OSError) as error:
-            self.problems.append(BadLine(self._source, number, str(error)))
+            yield BadLine(self._source, number, str(error))
             return
         if line is None:
             yield from self._of_the_job(text)

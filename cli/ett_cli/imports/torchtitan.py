@@ -8,7 +8,7 @@ next one is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -70,17 +70,41 @@ def records(lines: Iterable[bytes], source: str) -> Iterator[Record | BadLine]:
             yield record
 
 
-def events_of(job_id: str, found: Iterable[Record]) -> Iterator[AnyEvent]:
-    """The events of all processes of a job."""
-    processes: dict[Key, list[Record]] = {}
-    for record in found:
-        processes.setdefault((record.rank, record.host_name, record.pid), []).append(record)
+def events_of(job_id: str, records: Callable[[], Iterable[Record | BadLine]]) -> Iterator[AnyEvent | BadLine]:
+    """The events of all processes of a job, and the lines that are no records, each told once.
+
+    `records` gives the records from the first; it is called twice, as which attempt a process is depends on
+    the beginnings of all.
+    """
+    began: dict[Key, int] = {}
+    for record in records():
+        if isinstance(record, Record):
+            key = _key(record)
+            began[key] = min(record.time_us, began.get(key, record.time_us))
+    processes = _processes(job_id, began)
+    for record in records():
+        if isinstance(record, BadLine):
+            yield record
+        elif (process := processes.get(_key(record))) is not None:
+            yield from process.take(record)
+    for process in processes.values():
+        yield from process.end()
+
+
+def _key(record: Record) -> Key:
+    return record.rank, record.host_name, record.pid
+
+
+def _processes(job_id: str, began: Mapping[Key, int]) -> dict[Key, Process]:
+    """The processes, each with the number of its attempt; `began` in microseconds."""
     starts: dict[int, list[Key]] = {}
-    for key in sorted(processes, key=lambda key: min(record.time_us for record in processes[key])):
+    for key in sorted(began, key=lambda key: began[key]):
         starts.setdefault(key[0], []).append(key)
-    for rank in sorted(starts):
-        for attempt, key in enumerate(starts[rank]):
-            yield from Process(job_id, key, attempt, world_size=len(starts)).events(processes[key])
+    return {
+        key: Process(job_id, key, attempt, world_size=len(starts))
+        for rank in sorted(starts)
+        for attempt, key in enumerate(starts[rank])
+    }
 
 
 class Process:
@@ -101,19 +125,21 @@ class Process:
         self._saved: int | None = None
         self._error: tuple[float, tuple[str, str]] | None = None
 
-    def events(self, found: Sequence[Record]) -> Iterator[AnyEvent]:
-        """The events of the process."""
-        first = found[0]
-        self._main = (first.tid, first.task_name)
-        yield self._event(events.AttemptStart, first.time, world_size=self._world_size)
-        for record in found:
-            span, edge = torchtitan_names.edge_of(record.log_type_name, record.log_type)
-            if edge == BEGIN:
-                yield from self._begin(record, span)
-            elif edge == ERROR:
-                self._fail(record)
-            elif edge == END:
-                yield from self._end(record, span)
+    def take(self, record: Record) -> Iterator[AnyEvent]:
+        """The events that the next record of the process brings."""
+        if self._main is None:
+            self._main = (record.tid, record.task_name)
+            yield self._event(events.AttemptStart, record.time, world_size=self._world_size)
+        span, edge = torchtitan_names.edge_of(record.log_type_name, record.log_type)
+        if edge == BEGIN:
+            yield from self._begin(record, span)
+        elif edge == ERROR:
+            self._fail(record)
+        elif edge == END:
+            yield from self._end(record, span)
+
+    def end(self) -> Iterator[AnyEvent]:
+        """What is known once there are no more records."""
         if self._error is not None:
             moment, (exception, message) = self._error
             self._seq = LAST_SEQ
