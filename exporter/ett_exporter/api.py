@@ -7,7 +7,8 @@ looked at before anything else of a request is.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
 from typing import TypeAlias, TypeVar
 
@@ -156,7 +157,8 @@ class _Handlers:
         if query.wait and self._polls < self._service.settings.limits.polls:
             self._polls += 1
             try:
-                await self._service.changes.wait(query.since, query.wait)
+                if not await _stays(request, self._service.changes.wait(query.since, query.wait)):
+                    return Response(status_code=HTTPStatus.NO_CONTENT)
             finally:
                 self._polls -= 1
         answer = await run_in_threadpool(self._reads.changes, query)
@@ -194,6 +196,23 @@ async def _openapi(request: Request, _grant: Grant) -> Response:
 async def _docs(request: Request, _grant: Grant) -> Response:
     _query(request, Nothing)
     return HTMLResponse(page(description()))
+
+
+async def _stays(request: Request, waiting: Coroutine[None, None, None]) -> bool:
+    """Wait as long as the reader does; whether it is there at the end: one that has left takes no room."""
+    waits, leaves = asyncio.ensure_future(waiting), asyncio.ensure_future(_has_left(request))
+    try:
+        await asyncio.wait((waits, leaves), return_when=asyncio.FIRST_COMPLETED)
+        return not leaves.done()
+    finally:
+        waits.cancel()
+        leaves.cancel()
+        await asyncio.gather(waits, leaves, return_exceptions=True)
+
+
+async def _has_left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _query(request: Request, kind: type[T]) -> T:

@@ -3,6 +3,7 @@
 A connection of uvicorn that has the head of a request within `HEAD_S` seconds, at its beginning
 and after each answer, is left alone: the time that a body may take, and its size, are the application's
 matter. What comes beside bodies (heads, the sizes of chunks, trailers) uvicorn keeps without a bound.
+Nor does it ever give up a client that reads nothing of its answer, which is held for it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ HEAD_S = 20.0
 """Seconds for the head of a request, counted from its first byte or from the connection."""
 HEAD_BYTES = 64 * 1024
 """Bytes for the head of a request; the same for what comes beside its body later."""
+SEND_S = 60.0
+"""Seconds in which a client that has stopped reading must read on."""
+PIPELINED = 100
+"""Requests of a connection that wait for the answers to those before them."""
 BESIDE_A_BYTE = 8
 """Bytes that may come along with each of the body: chunks of one byte have five."""
 REFUSED_HEAD = (
@@ -28,9 +33,11 @@ class PatientProtocol(HttpToolsProtocol):
 
     head_s = HEAD_S
     head_bytes = HEAD_BYTES
+    send_s = SEND_S
     _beside_bytes = 0
     """Bytes that came of a request beside its body and what that allows."""
     _head_timer: asyncio.TimerHandle | None = None
+    _send_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -47,9 +54,12 @@ class PatientProtocol(HttpToolsProtocol):
             self._refuse()
 
     def on_headers_complete(self) -> None:
-        """The head is there."""
+        """The head is there; where too many requests wait behind each other, nothing more is taken in."""
         self._stop_waiting()
-        super().on_headers_complete()
+        if len(self.pipeline) >= PIPELINED:
+            self.transport.close()
+        else:
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """A part of a body, which is the application's matter."""
@@ -61,9 +71,20 @@ class PatientProtocol(HttpToolsProtocol):
         self._beside_bytes = 0
         super().on_message_complete()
 
+    def pause_writing(self) -> None:
+        """The client reads slower than it is answered."""
+        super().pause_writing()
+        self._send_timer = self.loop.call_later(self.send_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It has read on."""
+        self._stop_sending()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is waited for."""
         self._stop_waiting()
+        self._stop_sending()
         super().connection_lost(exc)
 
     def _refuse(self) -> None:
@@ -82,12 +103,18 @@ class PatientProtocol(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def _stop_sending(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
+
     def _give_up(self) -> None:
         self._head_timer = None
         if not self.transport.is_closing():
             self.transport.close()
 
 
-def patient(head_s: float, head_bytes: int) -> type[PatientProtocol]:
-    """The protocol class with a patience of `head_s` seconds and `head_bytes` bytes."""
-    return type("PatientProtocol", (PatientProtocol,), {"head_s": head_s, "head_bytes": head_bytes})
+def patient(head_s: float, head_bytes: int, send_s: float = SEND_S) -> type[PatientProtocol]:
+    """The protocol class with a patience of `head_s` and `send_s` seconds and `head_bytes` bytes."""
+    own = {"head_s": head_s, "head_bytes": head_bytes, "send_s": send_s}
+    return type("PatientProtocol", (PatientProtocol,), own)

@@ -15,6 +15,7 @@ import msgspec
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+LONGEST_PATIENCE_S = 86_400.0
 _TEXT_VERSIONS = ("", "0.0.4")
 _OPENMETRICS_VERSIONS = ("", "0.0.1", "1.0.0")
 
@@ -79,11 +80,15 @@ def _quality(text: str) -> float:
 def patience_s(timeout: str) -> float:
     """Seconds that a scraper waits, by `X-Prometheus-Scrape-Timeout-Seconds`; infinite where it does not say.
 
+    So is more than a day, which no clock of a lock may be able to hold.
+
     >>> patience_s("10.000000"), patience_s(""), patience_s("-1"), patience_s("nan"), patience_s("soon")
     (10.0, inf, inf, inf, inf)
+    >>> patience_s("1e308")
+    inf
     """
     try:
         seconds = float(timeout)
     except ValueError:
         return math.inf
-    return seconds if seconds > 0 else math.inf
+    return seconds if 0 < seconds < LONGEST_PATIENCE_S else math.inf

@@ -134,7 +134,7 @@ def _config(service: Service, exposition: Exposition, tokens: Tokens | None) -> 
     return uvicorn.Config(
         make_app(service, exposition, tokens),
         loop="uvloop",
-        http=patient(limits.head_s, limits.head_bytes),
+        http=patient(limits.head_s, limits.head_bytes, limits.send_s),
         lifespan="off",
         log_level="warning",
         access_log=False,

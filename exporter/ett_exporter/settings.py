@@ -53,6 +53,8 @@ class Limits:
     """Bytes for the head of a request, and for what comes beside its body; more is answered 431, or not."""
     body_s: float = 30.0
     """Seconds for the body of a request; a slower one is answered 408."""
+    send_s: float = 60.0
+    """Seconds in which a client that has stopped reading its answer must read on; else it is closed."""
     polls: int = 5000
     """Readers that wait for changes at the same time; further ones are answered at once."""
 

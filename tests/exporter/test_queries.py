@@ -399,6 +399,34 @@ def test_who_waits_for_changes_is_woken_by_them(api, story):
     assert api.get("/api/v1/changes", since=now, wait=0.05)["jobs"] == []
 
 
+def test_a_reader_that_leaves_while_it_waits_takes_no_room_any_more(api):
+    """Thousands that come and go would otherwise keep others from waiting, for a minute each."""
+    cursor = api.get("/api/v1/changes")["cursor"]
+
+    async def leave():
+        left, sent = asyncio.Event(), []
+
+        async def receive():
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {
+            "type": "http", "method": "GET", "path": "/api/v1/changes", "headers": [], "root_path": "",
+            "query_string": f"since={cursor}&wait=60".encode(),
+        }  # fmt: skip
+        asked = asyncio.create_task(api._app(scope, receive, send))
+        await asyncio.sleep(0.05)
+        assert not asked.done()
+        left.set()
+        await asyncio.wait_for(asked, 20)
+        return sent
+
+    assert asyncio.run(leave())[0]["status"] == 204
+
+
 def test_a_state_that_time_alone_changes_is_a_change(service, story):
     """A running job that falls silent changes once its view is renewed, though nobody sent anything."""
     opened = service(now=NOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import gzip
 import socket
 import subprocess
@@ -168,16 +169,22 @@ def test_a_job_with_a_million_labels_hurts_nobody(exporter, story):
     assert len(exporter.job("labels")["labels"]) <= 256
 
 
+MORE_THAN_KERNELS_HOLD = 2 << 20
+"""Bytes of answers that the buffers of a connection here do not take."""
+
+
 @contextmanager
 def served(service, **limits) -> Iterator[str]:
     """An exporter in this process with limits of its own; its URL."""
     import uvicorn  # noqa: PLC0415 - only here
 
     opened = service(limits=Limits(**limits))
-    protocol = patient(opened.settings.limits.head_s, opened.settings.limits.head_bytes)
+    own = opened.settings.limits
+    protocol = patient(own.head_s, own.head_bytes, own.send_s)
     config = uvicorn.Config(make_app(opened), http=protocol, log_level="error", lifespan="off", port=0)
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
@@ -234,6 +241,46 @@ def test_trailers_without_an_end_are_cut_off_and_small_chunks_are_not(service, s
         assert answer.startswith(b"HTTP/1.1 200 ")
         assert b'"rejected_total":0' in answer
         assert answer.endswith(b"\r\n\r\nok")
+
+
+def test_an_answer_that_nobody_reads_is_not_held_for_ever(service):
+    """A client that stops reading is closed after the deadline; a slow one that reads on is not."""
+    with served(service, send_s=0.5) as url:
+        parts = urlsplit(url)
+        one = b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+        length = len(httpx.get(f"{url}/api/v1/openapi.json").content)
+        times = MORE_THAN_KERNELS_HOLD // length + 1
+        with socket.socket() as idle, socket.socket() as slow:
+            for raw in (idle, slow):
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+                raw.connect((parts.hostname, parts.port))
+                raw.settimeout(30)
+                raw.sendall(one * times)
+            received, pauses = 0, 0
+            while received < times * length:
+                part = slow.recv(65536)
+                assert part
+                received += len(part)
+                if received >> 18 > pauses:
+                    pauses += 1
+                    time.sleep(0.1)
+            held = 0
+            with contextlib.suppress(ConnectionResetError):
+                while part := idle.recv(65536):
+                    held += len(part)
+        assert pauses > 3
+        assert held < times * length
+
+
+def test_very_many_requests_at_once_on_one_connection_are_cut_off(service):
+    """Each that waits for the one before it takes a hundred times the room of its bytes."""
+    with served(service) as url:
+        one = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        some = answer_to(url, one * 50 + one.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+        assert some.count(b"\r\n\r\nok") == 51
+        with contextlib.suppress(ConnectionError):
+            assert answer_to(url, one * 5000).count(b"\r\n\r\nok") <= 100
+        assert httpx.get(f"{url}/healthz").text == "ok"
 
 
 def test_half_a_body_is_not_waited_for(service, story):
