@@ -30,6 +30,7 @@ from ett_core.events import (
 )
 from ett_core.evidence_log import EvidenceLine
 from ett_core.failures import Diagnosis, diagnose
+from ett_core.fleet.attempts import evidence_of_failures
 from ett_core.fleet.endings import cause_words, state_of
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure as Failed
@@ -66,27 +67,18 @@ class Recorded:
         account = self._fold.account(now)
         if account is None:
             return None
-        diagnoses = [diagnose(failure, self._evidence_of(failure)) for failure in account.failures]
+        evidence = evidence_of_failures(account, self._details.evidence)
+        diagnoses = list(map(diagnose, account.failures, evidence))
         return {
             **_account(account),
             "state": state_of(account, diagnoses),
             "infra_failures": infra_failures(diagnoses),
-            "failure_list": self._failures(account, diagnoses),
+            "failure_list": _failures(account, diagnoses, evidence),
             **self._extras(),
         }
 
     def _is_new(self, event: AnyEvent) -> bool:
         return self._detailed[event.writer].add(event.seq)
-
-    def _evidence_of(self, failure: FailureAccount) -> Sequence[EvidenceLine]:
-        return self._details.evidence.lines(failure.attempt)
-
-    def _failures(self, account: JobAccount, diagnoses: Sequence[Diagnosis]) -> list[dict[str, Any]]:
-        rows = rows_of(account, diagnoses, {}, {}, "").failures
-        return [
-            _failure(failure, self._evidence_of(failure), diagnosis, row)
-            for failure, diagnosis, row in zip(account.failures, diagnoses, rows, strict=True)
-        ]
 
     def _extras(self) -> dict[str, Any]:
         checkpoints, caches = self._details.checkpoints, self._details.processes.caches
@@ -143,6 +135,16 @@ def _account(account: JobAccount) -> dict[str, Any]:
         "last_progress_at": account.last_progress_at,
         "last_event_at": account.last_event_at,
     }
+
+
+def _failures(
+    account: JobAccount, diagnoses: Sequence[Diagnosis], evidence: Sequence[Sequence[EvidenceLine]]
+) -> list[dict[str, Any]]:
+    rows = rows_of(account, diagnoses, {}, {}, "").failures
+    return [
+        _failure(failure, lines, diagnosis, row)
+        for failure, lines, diagnosis, row in zip(account.failures, evidence, diagnoses, rows, strict=True)
+    ]
 
 
 def _failure(

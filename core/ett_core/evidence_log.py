@@ -6,6 +6,7 @@ attempts are told of more than once in a while; what was told of earlier ones li
 
 from __future__ import annotations
 
+import math
 import zlib
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,9 +86,15 @@ class EvidenceLog:
         """A number that grows with every event of an attempt."""
         return self._told.get(attempt, -1)
 
-    def lines(self, attempt: int) -> list[EvidenceLine]:
-        """The lines of one attempt in order of time, signals with their senders where known."""
-        lines = self._lines(attempt)
+    def lines(self, attempt: int, begin: float = -math.inf, end: float = math.inf) -> list[EvidenceLine]:
+        """The lines of one attempt in order of time, signals with their senders where known.
+
+        Args:
+            attempt: its number.
+            begin: Unix seconds from which they are wanted, where several attempts say one number.
+            end: the moment before which they are.
+        """
+        lines = [line for line in self._lines(attempt) if begin <= line.time < end]
         senders = senders_in(lines)
         if not senders:
             return lines

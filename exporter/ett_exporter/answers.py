@@ -28,7 +28,6 @@ from ett_exporter.answer_types import (
     Checkpoints,
     Compilations,
     Decisions,
-    EvidenceRow,
     FailureRow,
     Job,
     JobCaches,
@@ -40,6 +39,7 @@ from ett_exporter.answer_types import (
     StretchRow,
     Timeline,
 )
+from ett_exporter.failure_answers import evidence_of
 from ett_exporter.history import rows_of_view
 from ett_exporter.outlines import coarsened
 from ett_exporter.pages import page_of
@@ -272,7 +272,7 @@ def _failures(page: JobPage) -> list[FailureRow]:
     account = page.view.account
     rows = rows_of_view(page.view).failures
     return [
-        _failure(page, failure, page.view.cause(place, failure, diagnosis), diagnosis, row)
+        _failure(page, place, failure, diagnosis, row)
         for place, (failure, diagnosis, row) in enumerate(
             zip(account.failures, page.view.diagnoses, rows, strict=True)
         )
@@ -280,7 +280,7 @@ def _failures(page: JobPage) -> list[FailureRow]:
 
 
 def _failure(
-    page: JobPage, failure: FailureAccount, cause: str, diagnosis: Diagnosis, row: Failure
+    page: JobPage, place: int, failure: FailureAccount, diagnosis: Diagnosis, row: Failure
 ) -> FailureRow:
     return FailureRow(
         **msgspec.structs.asdict(failure),
@@ -289,12 +289,9 @@ def _failure(
         retry=row.retry,
         recurrence=row.recurrence,
         losses=row.losses,
-        cause=cause,
+        cause=page.view.cause(place, failure, diagnosis),
         diagnosis=diagnosis,
-        evidence=[
-            EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)
-            for line in page.evidence.get(failure.attempt, ())
-        ],
+        evidence=evidence_of(page, place),
     )
 
 

@@ -58,8 +58,8 @@ def rows_of(page: JobPage) -> ClosedRows:
     """The rows of a job whose whole timeline is in `page`."""
     account = page.view.account
     failures = [
-        FailureDetail(failure, diagnosis, page.evidence.get(failure.attempt, ()))
-        for failure, diagnosis in zip(account.failures, page.view.diagnoses, strict=True)
+        FailureDetail(failure, diagnosis, page.evidence.get(place, ()))
+        for place, (failure, diagnosis) in enumerate(zip(account.failures, page.view.diagnoses, strict=True))
     ]
     return ClosedRows(
         job={
@@ -102,7 +102,7 @@ def page_of(
                 for place, each in enumerate(found)
             },
         ),
-        evidence={each.failure.attempt: each.evidence for each in found},
+        evidence={place: each.evidence for place, each in enumerate(found)},
         checkpoints=[msgspec.json.decode(each, type=CheckpointDetail) for each in checkpoints],
         timeline=msgspec.json.decode(zlib.decompress(timeline), type=list[Stretch]),
     )

@@ -145,11 +145,11 @@ def _group(
     )
 
 
-def evidence_of(page: JobPage, attempt: int) -> list[EvidenceRow]:
-    """The lines and facts of an attempt, in order of time."""
+def evidence_of(page: JobPage, place: int) -> list[EvidenceRow]:
+    """The lines and facts of the attempt of the failure at a place of its job, in order of time."""
     return [
         EvidenceRow(time=line.time, rank=line.rank, node=line.node, source=line.source, text=line.text)
-        for line in page.evidence.get(attempt, ())
+        for line in page.evidence.get(place, ())
     ]
 
 

@@ -99,7 +99,7 @@ class FailureReads:
         return FailureDetail(
             as_of=page.view.account.as_of,
             **{name: getattr(row, name) for name in row.__struct_fields__},
-            evidence=evidence_of(page, page.view.account.failures[place].attempt),
+            evidence=evidence_of(page, place),
             alike=alike(rows.failures, place),
         )
 

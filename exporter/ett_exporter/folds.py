@@ -14,6 +14,7 @@ from ett_core.accounting import JobAccount, JobFold
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.details import JobDetails
 from ett_core.events import AnyEvent
+from ett_core.fleet.attempts import evidence_of_failures
 from ett_core.refusals import Refused
 from ett_exporter.diagnoses import Diagnoses
 from ett_exporter.past import Past
@@ -166,7 +167,7 @@ class Folds:
             view=view,
             timeline=self.fold.timeline(account.as_of, begin, end),
             checkpoints=details.checkpoints.latest,
-            evidence={f.attempt: details.evidence.lines(f.attempt) for f in account.failures},
+            evidence=dict(enumerate(evidence_of_failures(account, details.evidence))),
             nodes=details.nodes.by_rank,
             stalls=details.evidence.stalls(),
             stragglers=details.stragglers(),

@@ -283,7 +283,7 @@ class LiveJob:
         windows = folds.windows(account)
         folds.fold.forget_answers()
         self._standing.revise(folds.fold.take_revised())
-        diagnoses = folds.diagnoses.of(account.failures, folds.details.evidence)
+        diagnoses = folds.diagnoses.of(account, folds.details.evidence)
         if (state := state_of(account, diagnoses)) != account.state:
             account = replace(account, state=state)
         self._counts = counts_of(account, diagnoses, self._counts)

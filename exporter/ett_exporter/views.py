@@ -115,6 +115,7 @@ class JobPage(msgspec.Struct, frozen=True):
     timeline: Sequence[Stretch]
     checkpoints: Sequence[CheckpointDetail]
     evidence: Mapping[int, Sequence[EvidenceLine]]
+    """By place among the failures what was told of the attempt of each."""
     nodes: Mapping[int, str]
     stalls: Sequence[Mapping[str, Any]]
     stragglers: Sequence[Mapping[str, Any]]

@@ -14,8 +14,9 @@ from ett_cli.simulate.truth import JobTruth
 from ett_core.accounting import JobFold
 from ett_core.details import JobDetails
 from ett_core.events import AnyEvent, Checkpoint, CheckpointDurable, CheckpointFailed, Progress
-from ett_core.evidence_log import EvidenceLine
+from ett_core.evidence_log import EvidenceLog
 from ett_core.failures.attempt import diagnose
+from ett_core.fleet.attempts import spans_of_failures
 from ett_core.interference import AsyncSaves
 from ett_core.save_costs import total
 from ett_core.stragglers import RankPaces
@@ -86,8 +87,8 @@ def test_the_cost_of_saves_in_flight_is_found():
     assert sum(found_s for found_s, _ in each_s) == pytest.approx(sum(s for _, s in each_s), rel=0.1)
 
 
-def evidence_by_attempt(events: list[AnyEvent]) -> dict[int, list[EvidenceLine]]:
-    """The evidence of every attempt, also of those beyond the latest that are kept of a job."""
+def evidence_by_attempt(events: list[AnyEvent]) -> dict[int, EvidenceLog]:
+    """The evidence of every number of an attempt, also of those beyond the latest that are kept of a job."""
     by_attempt: dict[int, list[AnyEvent]] = defaultdict(list)
     for event in events:
         by_attempt[event.attempt].append(event)
@@ -95,7 +96,7 @@ def evidence_by_attempt(events: list[AnyEvent]) -> dict[int, list[EvidenceLine]]
     for attempt, said in by_attempt.items():
         details = JobDetails()
         details.add(said)
-        found[attempt] = details.evidence.lines(attempt)
+        found[attempt] = details.evidence
     return found
 
 
@@ -108,11 +109,10 @@ def test_evidence_leads_to_the_cause_where_it_can():
         fold.add(events)
         account = fold.account(END_MS / 1000)
         assert account is not None
-        if truth.uncounted:
-            continue
         evidence = evidence_by_attempt(events)
-        for meant, seen in zip(truth.failures, account.failures, strict=True):
-            found = diagnose(seen, evidence[seen.attempt]).failure_class
+        spans = spans_of_failures(account.attempts)
+        for meant, seen, span in zip(truth.failures, account.failures, spans, strict=True):
+            found = diagnose(seen, evidence[seen.attempt].lines(seen.attempt, *span)).failure_class
             told[meant.failure_class] += 1
             if found != meant.failure_class and meant.failure_class not in AMBIGUOUS:
                 wrong[meant.failure_class, found] += 1

@@ -16,7 +16,7 @@ from opened import DAY_S, NOW, Opened
 from sqlalchemy import text
 
 from ett_core.accounting import JobFold
-from ett_core.events import AttemptEnd, AttemptStart, JobEnd, encode
+from ett_core.events import AttemptEnd, AttemptStart, Evidence, JobEnd, encode
 from ett_exporter.answers import page_answer
 from ett_exporter.closed import ClosedJob, between, page_of, rows_of
 from ett_exporter.live import LiveJob
@@ -168,24 +168,27 @@ def test_a_job_that_is_started_again_after_its_events_are_gone_goes_on(database,
 
 
 def test_attempts_that_share_a_number_keep_a_cause_each(tmp_path, blank_story):
-    """Where a restart forgot to count, each of its failures says how it ended, also from rows."""
+    """Where a restart forgot to count, each failure says how it ended, and what was told of it alone."""
     story = blank_story("a")
     for at, status in ((0.0, "timed_out"), (50.0, "failed")):
         told = {"writer": f"w{at}", "job_id": "a", "attempt": 0, "rank": 0}
         story.events += [
             AttemptStart(**told, seq=0, time=BEGIN + at),
+            Evidence(**told, seq=5, time=BEGIN + at + 9, source="log", text=f"evidence of {status}"),
             AttemptEnd(**told, seq=1, time=BEGIN + at + 10, status=status),
         ]
     story.events.append(JobEnd(**told, seq=2, time=BEGIN + 100, status="failed"))
     with closing(Store(str(tmp_path / "ett"))) as store:
         opened = Opened(store)
         opened.send(story)
-        live = [failure["cause"] for failure in opened.answer("a")["failure_list"]]
-        assert len(set(live)) == 2
+        live = opened.answer("a")["failure_list"]
+        assert len({failure["cause"] for failure in live}) == 2
+        lines = [[line["text"] for line in failure["evidence"]] for failure in live]
+        assert lines == [["evidence of timed_out"], ["evidence of failed"]]
         opened.now = NOW + 20 * DAY_S
         opened.clean()
         assert opened.kind("a") is ClosedJob
-        assert [failure["cause"] for failure in opened.answer("a")["failure_list"]] == live
+        assert opened.answer("a")["failure_list"] == live
 
 
 def test_repeats_alone_do_not_write_a_closed_job_again(tmp_path, story):

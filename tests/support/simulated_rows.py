@@ -11,6 +11,7 @@ from ett_cli.simulate.truth import JobTruth
 from ett_core.accounting import JobAccount, JobFold
 from ett_core.details import JobDetails
 from ett_core.failures import Diagnosis, diagnose
+from ett_core.fleet.attempts import evidence_of_failures
 from ett_core.fleet.rows import Rows, rows_of
 
 END_MS = 1_764_000_000_000
@@ -38,9 +39,7 @@ def known(shape: Scenario) -> Iterator[Known]:
         account, truth = fold.account(END), story.truth(shape.window_ms)
         if account is None or truth is None:
             continue
-        diagnoses = [
-            diagnose(failure, details.evidence.lines(failure.attempt)) for failure in account.failures
-        ]
+        diagnoses = list(map(diagnose, account.failures, evidence_of_failures(account, details.evidence)))
         starts = details.starts
         rows = rows_of(account, diagnoses, starts.labels, starts.by_attempt, starts.accelerator_type)
         yield Known(fold, account, details, diagnoses, rows, truth)

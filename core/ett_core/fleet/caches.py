@@ -6,7 +6,7 @@ again, so the verdict of a run holds its compile seconds beside those of the col
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -14,6 +14,7 @@ import msgspec
 
 from ett_core.accounting.account import AttemptAccount, JobAccount
 from ett_core.components import RECOMPILE
+from ett_core.fleet.attempts import attempt_ids
 from ett_core.fleet.rows import Run
 from ett_core.process_totals import CacheTotals
 
@@ -112,20 +113,20 @@ def cache_runs(
     """The runs of a job that compiled something or asked a cache, in order.
 
     `runs` are the rows of its attempts, `caches` the totals by number of the attempt and cache; of
-    several attempts with one number the first has them. Ids are made as those of failures.
+    several attempts with one number the first has them.
     """
-    seen: Counter[int] = Counter()
+    counted: set[int] = set()
     found = []
-    for attempt, run in zip(account.attempts, runs, strict=True):
-        seen[attempt.attempt] += 1
-        number = seen[attempt.attempt]
-        own = caches.get(attempt.attempt, {}) if number == 1 else {}
-        found.append(_cache_run(f".{number}" if number > 1 else "", attempt, run, own, labels))
+    ids = attempt_ids(account.job_id, account.attempts)
+    for name, attempt, run in zip(ids, account.attempts, runs, strict=True):
+        own = {} if attempt.attempt in counted else caches.get(attempt.attempt, {})
+        counted.add(attempt.attempt)
+        found.append(_cache_run(name, attempt, run, own, labels))
     return [run for run in found if run.caches or run.compiled_s or run.recompile_s]
 
 
 def _cache_run(
-    again: str,
+    name: str,
     attempt: AttemptAccount,
     run: Run,
     caches: Mapping[str, CacheTotals],
@@ -133,7 +134,7 @@ def _cache_run(
 ) -> CacheRun:
     totals = list(caches.values())
     return CacheRun(
-        id=f"{run.job_id}~{attempt.attempt}{again}",
+        id=name,
         job_id=run.job_id,
         job_name=labels.get("job_name") or run.job_id,
         attempt=attempt.attempt,

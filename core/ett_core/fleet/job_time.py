@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ett_core.accounting.account import AttemptAccount, JobAccount
+from ett_core.accounting.account import FAILED, AttemptAccount, JobAccount
 from ett_core.components import (
     RECOVER_ALLOCATION,
     RECOVER_QUEUE,
@@ -25,7 +25,7 @@ from ett_core.components import (
     TRAINING,
     UNSAVED_TRAINING,
 )
-from ett_core.fleet.losses import FAILED
+from ett_core.fleet.attempts import failed_places
 
 _AFTER = frozenset({RECOVER_TEARDOWN, RECOVER_QUEUE, RECOVER_ALLOCATION, RECOVER_RESTART})
 _TRIFLE_S = 1e-6
@@ -114,7 +114,7 @@ def unsaved_by_failure(account: JobAccount) -> list[dict[int, float]]:
     """
     left = [attempt.components.get(UNSAVED_TRAINING, 0.0) for attempt in account.attempts]
     taken: list[dict[int, float]] = [{} for _ in left]
-    ended = [place for place, attempt in enumerate(account.attempts) if attempt.outcome == FAILED]
+    ended = failed_places(account.attempts)
     for number, (place, failure) in enumerate(zip(ended, account.failures, strict=True)):
         needed = failure.unsaved_s
         for back in range(place, -1, -1):

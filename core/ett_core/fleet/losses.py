@@ -13,8 +13,8 @@ import msgspec
 
 from ett_core.accounting.account import AttemptAccount, JobAccount
 from ett_core.components import RECOVER_QUEUE, STALLED
+from ett_core.fleet.attempts import failed_places
 
-FAILED = "failed"
 _RECOVER = "recover."
 
 
@@ -48,7 +48,7 @@ class Losses(msgspec.Struct, frozen=True, gc=False):
 
 def losses(account: JobAccount) -> list[Losses]:
     """What each of the account's failures cost, in its order."""
-    ended = [place for place, attempt in enumerate(account.attempts) if attempt.outcome == FAILED]
+    ended = failed_places(account.attempts)
     ends = [*ended[1:], len(account.attempts) - 1][: len(ended)]
     return [
         _losses(account.attempts[place : end + 1], failure.unsaved_s, is_last=place == ended[-1])

@@ -6,16 +6,16 @@ small and do not change; what they were read from need not be kept.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from ett_core.accounting.account import AttemptAccount, FailureAccount, JobAccount
+from ett_core.accounting.account import FAILED, AttemptAccount, JobAccount
 from ett_core.components import CHECKPOINT_BLOCKING, DATA_WAIT, RECOMPILE, START_ALLOCATION
 from ett_core.failures import Diagnosis
-from ett_core.fleet.endings import FAILED, ending_of
+from ett_core.fleet.attempts import attempt_ids, failed_places
+from ett_core.fleet.endings import ending_of
 from ett_core.fleet.losses import Losses, losses
 from ett_core.fleet.recurrence import Recurrence, recurrences
 from ett_core.starts import Start
@@ -106,23 +106,10 @@ def rows_of(
     return Rows(account.job_id, account.end, runs, _failures(account, diagnoses, labels, accelerator_type))
 
 
-def failure_ids(job_id: str, failures: Sequence[FailureAccount]) -> list[str]:
-    """The identity of each failure of a job, fit for an address: `JOB~ATTEMPT`.
-
-    Where several attempts say one number, the second is `JOB~ATTEMPT.2`.
-    """
-    seen: Counter[int] = Counter()
-    ids = []
-    for failure in failures:
-        seen[failure.attempt] += 1
-        again = f".{seen[failure.attempt]}" if seen[failure.attempt] > 1 else ""
-        ids.append(f"{job_id}~{failure.attempt}{again}")
-    return ids
-
-
 def _failures(
     account: JobAccount, diagnoses: Sequence[Diagnosis], labels: Mapping[str, str], accelerator_type: str
 ) -> list[Failure]:
+    ids = attempt_ids(account.job_id, account.attempts)
     return [
         Failure(
             id=name,
@@ -148,7 +135,7 @@ def _failures(
             recurrence=again,
         )
         for name, failure, diagnosis, cost, again in zip(
-            failure_ids(account.job_id, account.failures),
+            [ids[place] for place in failed_places(account.attempts)],
             account.failures,
             diagnoses,
             losses(account),

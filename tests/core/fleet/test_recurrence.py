@@ -11,8 +11,9 @@ from ett_core import events as ev
 from ett_core.accounting import JobFold
 from ett_core.details import JobDetails
 from ett_core.failures import diagnose
+from ett_core.fleet.attempts import evidence_of_failures
 from ett_core.fleet.recurrence import LatestRow, latest_row, recurrences
-from ett_core.fleet.rows import failure_ids, rows_of
+from ett_core.fleet.rows import rows_of
 
 BEGIN = 1_764_000_000.0
 
@@ -52,7 +53,7 @@ class Job:
         fold.add(self.events)
         details.add(self.events)
         account = fold.account(self.events[-1].time + 10)
-        return account, [diagnose(f, details.evidence.lines(f.attempt)) for f in account.failures]
+        return account, list(map(diagnose, account.failures, evidence_of_failures(account, details.evidence)))
 
     def rows(self):
         return recurrences(*self.account())
@@ -129,8 +130,31 @@ def test_preempted_cancelled_timed_out_and_failed_are_told_apart(how, ending):
 def test_failures_have_names_that_fit_an_address():
     """Job and attempt; attempts that say one number are told apart."""
     job = Job().fail(steps=5, number=0, **OOM).fail(steps=5, number=0, **OOM).fail(number=2, **OOM)
-    account, _ = job.account()
-    assert failure_ids("team/a:1", account.failures) == ["team/a:1~0", "team/a:1~0.2", "team/a:1~2"]
+    rows = rows_of(*job.account(), {}, {}, "")
+    assert [failure.id for failure in rows.failures] == ["j~0", "j~0.2", "j~2"]
+
+
+def test_an_attempt_that_did_not_fail_counts_in_the_names_of_those_that_did():
+    """A failure is named as its run: the second attempt of a number, although the first went well."""
+    job = Job().fail(steps=5, number=0, status="succeeded").fail(steps=5, number=0, **OOM)
+    account, diagnoses = job.account()
+    assert [attempt.outcome for attempt in account.attempts] == ["succeeded", "failed"]
+    assert [failure.id for failure in rows_of(account, diagnoses, {}, {}, "").failures] == ["j~0.2"]
+
+
+def test_attempts_that_say_one_number_are_judged_each_by_its_own_evidence():
+    """What an earlier attempt of the same number left behind explains no later one."""
+    job = Job()
+    for text in (
+        "CUDA error: uncorrectable ECC error encountered",
+        "OSError: [Errno 28] No space left on device",
+    ):
+        job.fail(steps=5, number=0, exit_code=1)
+        ended = job.events[-1]
+        at = ended.time - BEGIN - 5
+        job.say(ev.Evidence, at, attempt=0, writer=ended.writer, source="log", text=text)
+    _, diagnoses = job.account()
+    assert [found.failure_class for found in diagnoses] == ["gpu_ecc", "storage_full"]
 
 
 def test_rows_hold_no_evidence():
