@@ -43,3 +43,8 @@ def all_kinds() -> list[type]:
 def test_links_between_pages_lead_somewhere(page):
     dead = [target for target in LINK.findall(page.read_text()) if not (page.parent / target).exists()]
     assert dead == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_no_page_holds_both_sides_of_a_merge(page):
+    assert re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$", page.read_text(), re.MULTILINE) == []
