@@ -76,7 +76,7 @@ def open_engine(url: URL) -> Engine:
 
 def _opening_reason(error: Exception) -> str:
     if isinstance(error, ImportError) and error.name == "psycopg":
-        return "PostgreSQL needs psycopg (pip install 'ettwatch[postgres]')"
+        return "PostgreSQL needs psycopg. In the checkout of ettwatch: pip install '.[postgres]'"
     return reason(error)
 
 
