@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ett_cli.commands.failures import WINDOWS
+from ett_cli.saying import complain
 
 if TYPE_CHECKING:
     from ett_grafana.config import Config
@@ -117,7 +117,7 @@ def deploy(arguments: argparse.Namespace, *, now: Callable[[], float] = time.tim
             else now()
         )
     except ValueError:
-        return complain(f"--at {arguments.at!r} is no time such as 2026-11-30T08:15:00", 2)
+        return complain("grafana", f"--at {arguments.at!r} is no time such as 2026-11-30T08:15:00", 2)
     return _carried_out(arguments, lambda grafana: [deploy_mark(grafana, arguments.text, at, arguments.tag)])
 
 
@@ -128,14 +128,14 @@ def failures(arguments: argparse.Namespace, *, ask: Callable[..., Any] | None = 
     from ett_grafana.publishing.marks import failure_marks
 
     if not arguments.exporter:
-        return complain("--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
+        return complain("grafana", "--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
     try:
         get = ask or getter(arguments.exporter, token_source())
         answer = get("/api/v1/failures", {"window": arguments.window, "limit": "1000"})
     except ValueError as error:
-        return complain(str(error), 2)
+        return complain("grafana", error, 2)
     except AskError as error:
-        return complain(str(error), 1)
+        return complain("grafana", error, 1)
     return _carried_out(arguments, lambda grafana: failure_marks(grafana, answer["failures"]))
 
 
@@ -147,7 +147,7 @@ def _carried_out(arguments: argparse.Namespace, plan: Callable[[Grafana], Iterab
     try:
         grafana = _connection(arguments)
     except ValueError as error:
-        return complain(str(error), 2)
+        return complain("grafana", error, 2)
     done = 0
     try:
         steps = list(plan(grafana))
@@ -157,7 +157,7 @@ def _carried_out(arguments: argparse.Namespace, plan: Callable[[Grafana], Iterab
                 done += 1
             print("\n".join(told(step, lines=DIFF_LINES if arguments.dry_run else 0)))
     except PublishError as error:
-        return complain(f"{error}{f' ({done} changes were made before)' if done else ''}", 1)
+        return complain("grafana", f"{error}{f' ({done} changes were made before)' if done else ''}", 1)
     refused = sum(step.kind == REFUSE for step in steps)
     changes = sum(step.kind in CHANGES for step in steps)
     print(f"{changes} changes {'would be made' if arguments.dry_run else 'made'}, {refused} refused")
@@ -183,9 +183,3 @@ def _connection(arguments: argparse.Namespace) -> Grafana:
     if not token():
         raise ValueError(f"a token is needed: {TOKEN_VARIABLE}, or a file named by --token-file")
     return Grafana(arguments.url, token, verify=arguments.ca_file or True, timeout_s=arguments.timeout_s)
-
-
-def complain(text: str, status: int) -> int:
-    """Say what is wrong; returns the exit status."""
-    print(f"ett grafana: {text}", file=sys.stderr)
-    return status

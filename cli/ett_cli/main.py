@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from ett_cli.saying import complain, lacking
 from ett_cli.terminal import shown
 
 GROUPS = {
@@ -80,9 +81,7 @@ def _main(argv: Sequence[str] | None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("ett_"):
             raise
-        print(f"ett {name}: needs the package {error.name!r}, which is not installed here.", file=sys.stderr)
-        print("In the checkout of ettwatch: pip install '.[all]'", file=sys.stderr)
-        return 1
+        return complain(name, lacking([error.name]), 1)
     except KeyboardInterrupt:
         return INTERRUPTED
 

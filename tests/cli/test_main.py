@@ -79,7 +79,7 @@ def test_a_missing_package_is_named_in_one_sentence_with_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "ett exporter: needs the package 'sqlalchemy'" in done.stderr
+    assert "ett exporter: needs the package sqlalchemy." in done.stderr
     assert "pip install '.[all]'" in done.stderr
     assert "Traceback" not in done.stderr
 

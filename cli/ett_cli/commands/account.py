@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from ett_cli.saying import complain, remark, say
 
 if TYPE_CHECKING:
     from ett_cli.recorded import Recorded
@@ -44,8 +45,7 @@ def run(arguments: argparse.Namespace, *, clock: Callable[[], float] = time.time
     try:
         now = clock() if arguments.now is None else _moment(arguments.now)
     except ValueError as error:
-        print(f"ett account: {error}", file=sys.stderr)
-        return 2
+        return complain("account", error, 2)
     told = _Told()
     with collector_paused():
         jobs = _fold(told.telling(read_journals(arguments.journals)))
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, *, clock: Callable[[], float] = time.time
     elif answers:
         print("\n\n\n".join(map(render, answers)))
     elif not told.anything:
-        print("ett account: no event of any job in there.", file=sys.stderr)
+        say("account", "no event of any job in there.")
     return 0 if answers else 1
 
 
@@ -81,13 +81,13 @@ class _Told:
         count = 0
         for part in parts:
             for bad in part.bad:
-                print(bad if bad.line else f"ett account: {bad.source}: {bad.reason}", file=sys.stderr)
+                remark("account", bad)
                 self.anything = True
             count += sum(1 for bad in part.bad if bad.line)
             yield part
         if count:
             lines = "bad line" if count == 1 else "bad lines"
-            print(f"ett account: {count:,} {lines}; the rest was used.", file=sys.stderr)
+            say("account", f"{count:,} {lines}; the rest was used.")
 
 
 def _fold(parts: Iterable[Decoded]) -> dict[str, Recorded]:

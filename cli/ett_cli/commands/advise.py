@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ett_cli.saying import complain, remark
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
@@ -81,14 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _autotune(arguments) if arguments.topic == "autotune" else _dynamic(arguments)
     except OSError as error:
         reason = error.strerror or str(error)
-        print(f"ett advise: {error.filename}: {reason[:1].lower()}{reason[1:]}", file=sys.stderr)
-        return 1
+        return complain("advise", f"{error.filename}: {reason[:1].lower()}{reason[1:]}", 1)
     except (AbsentError, AskError) as error:
-        print(f"ett advise: {error}", file=sys.stderr)
-        return 1
+        return complain("advise", error, 1)
     except ValueError as error:
-        print(f"ett advise: {error}", file=sys.stderr)
-        return 2
+        return complain("advise", error, 2)
 
 
 def _autotune(arguments: argparse.Namespace) -> int:
@@ -110,13 +107,13 @@ def _autotune(arguments: argparse.Namespace) -> int:
         asked = asked_by_attempt(told)
         operations = _operations(places)
     if not kernels and not asked and not operations:
-        print(
-            "ett advise: no kernel was tuned in there. Inductor tunes Triton kernels, on GPUs only, "
+        return complain(
+            "advise",
+            "no kernel was tuned in there. Inductor tunes Triton kernels, on GPUs only, "
             "and keeps what won where several configurations were tried; with max-autotune it chooses "
             "among implementations, of which a trace tells.",
-            file=sys.stderr,
+            1,
         )
-        return 1
     words = [render(kernels)] if kernels else []
     words += [render_operations(operations)] if operations else []
     words += [render_asked(asked, has_kernels=bool(kernels))] if asked else []
@@ -184,8 +181,7 @@ def _dynamic(arguments: argparse.Namespace) -> int:
             if arguments.exporter
             else "no compilation in there: neither a log of TORCH_TRACE nor a journal tells of one"
         )
-        print(f"ett advise: {nowhere}.", file=sys.stderr)
-        return 1
+        return complain("advise", f"{nowhere}.", 1)
     advice = advise(compilations, torch_version=version)
     print(json.dumps(as_object(advice, version), indent=1) if arguments.json else render(advice))
     return 0
@@ -271,7 +267,7 @@ def _recorded(places: Sequence[str], job: str | None, kinds: tuple[type[AnyEvent
     events: list[AnyEvent] = []
     for decoded in read_journals(places):
         for bad in decoded.bad:
-            print(bad if bad.line else f"ett advise: {bad.source}: {bad.reason}", file=sys.stderr)
+            remark("advise", bad)
         events += [event for event in decoded.events if isinstance(event, kinds)]
     jobs = {event.job_id for event in events}
     if job is None and len(jobs) > 1:

@@ -6,11 +6,11 @@ import argparse
 import json
 import os
 import re
-import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ett_cli.saying import complain
 from ett_core.plain_text import one_line
 
 if TYPE_CHECKING:
@@ -73,11 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return commands[arguments.command](arguments)
     except (AbsentError, RefusedError, StoreFailedError) as error:
-        print(f"ett cache: {error}", file=sys.stderr)
-        return 1
+        return complain("cache", error, 1)
     except ValueError as error:
-        print(f"ett cache: {error}", file=sys.stderr)
-        return 2
+        return complain("cache", error, 2)
 
 
 def _ls(arguments: argparse.Namespace) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         address = Address(host=arguments.host, port=arguments.port)
     except ValueError as error:
-        return _complain(error, 2)
+        return complain("dashboard", error, 2)
 
     from ett_dashboard.server import ServeError, serve
 
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         serve(settings, address, announce)
     except ServeError as error:
-        return _complain(error, 1)
+        return complain("dashboard", error, 1)
     return 0
 
 
@@ -131,8 +131,3 @@ def _prometheus(arguments: argparse.Namespace) -> PrometheusSettings | None:
         tenant=arguments.prometheus_tenant,
         matchers=tuple(arguments.prometheus_matcher),
     )
-
-
-def _complain(error: Exception, status: int) -> int:
-    print(f"ett dashboard: {error}", file=sys.stderr)
-    return status

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from ett_cli.saying import complain, lacking
+
 if TYPE_CHECKING:
     from ett_cli.demo.stage import Stage
 
@@ -59,19 +61,19 @@ def run(arguments: argparse.Namespace) -> int:
 
     refused = refusal(arguments.steps, arguments.port, arguments.app_port)
     if refused:
-        return _complain(refused, 2)
+        return complain("demo", refused, 2)
     needed = [
         name for name in (*NEEDED, *(() if arguments.no_app else ("streamlit",))) if not find_spec(name)
     ]
     if needed:
-        return _complain(f"not installed here: {', '.join(needed)}", 1)
+        return complain("demo", lacking(needed), 1)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     run_dir = (arguments.run_dir or Path("runs", stamp)).absolute()
     try:
         make_run_dir(run_dir)
         ports = checked_ports(arguments.port, 0 if arguments.no_app else arguments.app_port)
     except UnusableError as error:
-        return _complain(str(error), error.status)
+        return complain("demo", error, error.status)
     stage = _stage(arguments, f"demo-{stamp}-{secrets.token_hex(2)}", run_dir, ports)
     _say(f"ett demo: job {stage.job_id}, everything in {stage.run_dir}")
     try:
@@ -80,12 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
     except Stopped as stopped:
         _say("ett demo: stopped, nothing of it runs any more")
         return 128 + stopped.number
-
-
-def _complain(text: str, status: int) -> int:
-    print(f"ett demo: {text}", file=sys.stderr, flush=True)
-    return status
-
 
 def _stage(arguments: argparse.Namespace, job_id: str, run_dir: Path, ports: tuple[int, int]) -> Stage:
     from ett_cli.demo.stage import LIMIT_S, WATCHED_LIMIT_S, Stage
@@ -114,7 +110,7 @@ def _play(stage: Stage, *, stay: bool) -> int:
         try:
             job = Play(stage, children, say=_say).run(allocated_at)
         except DemoError as error:
-            return _complain(str(error), 1)
+            return complain("demo", error, 1)
         _say(f"\n{report(job)}\n")
         status = judge(stage, job, say=_say)
         ett = "ett" if shutil.which("ett") else sys.argv[0]

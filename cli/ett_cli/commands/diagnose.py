@@ -7,10 +7,11 @@ journals say that the job succeeded, what failed on the way was not its end.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from ett_cli.saying import say
 
 if TYPE_CHECKING:
     from ett_core.events import AnyEvent
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace, *, clock: Callable[[], float] = time.time
     events: list[AnyEvent] = []
     for log in read_logs(arguments.paths):
         if isinstance(log, Unread):
-            print(f"ett diagnose: {log.name}: {log.reason}", file=sys.stderr)
+            say("diagnose", f"{log.name}: {log.reason}")
             continue
         read += 1
         events += log.events

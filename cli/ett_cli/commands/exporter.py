@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ett_cli.commands import exporter_backup, exporter_token
+from ett_cli.saying import complain
 
 
 class AddPrice(argparse.Action):
@@ -133,21 +133,15 @@ def run(arguments: argparse.Namespace) -> int:
             log_format=arguments.log_format,
         )
     except ValueError as error:
-        return _complain(error, 2)
+        return complain("exporter", error, 2)
     log_as(settings.log_format)
     try:
         serve(settings, lambda url: _say_ready(url, shown(arguments.database)))
     except TokensError as error:
-        return _complain(error, 2)
+        return complain("exporter", error, 2)
     except (ServeError, StoreError) as error:
-        return _complain(error, 1)
+        return complain("exporter", error, 1)
     return 0
-
-
-def _complain(error: Exception, status: int) -> int:
-    print(f"ett exporter: {error}", file=sys.stderr)
-    return status
-
 
 def _say_ready(url: str, database: str) -> None:
     print(f"ett exporter: serving {url} (database {database})", flush=True)

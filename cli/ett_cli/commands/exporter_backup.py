@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
+
+from ett_cli.saying import complain
 
 ABOUT = "Copies an SQLite database as it is at one moment, also while an exporter writes to it."
 
@@ -28,7 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         size = back_up(arguments.database, arguments.file)
     except StoreError as error:
-        print(f"ett exporter backup: {error}", file=sys.stderr)
-        return 1
+        return complain("exporter backup", error, 1)
     print(f"{arguments.file}: {size} bytes")
     return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ett_cli.saying import complain
+
 ABOUT = (
     "Makes a token. It is printed once, alone on standard output; the line for the file of --tokens, "
     "which holds its hash only, goes to standard error, or is added to --file."
@@ -32,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         granted = grant(arguments.name, arguments.scope or ["ingest"], arguments.jobs, arguments.team)
     except ValueError as error:
-        return _complain(str(error), 2)
+        return complain("exporter token", error, 2)
     token = new_token()
     line = line_of(token, granted)
     if arguments.file is None:
@@ -42,11 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
             with open(arguments.file, "a", encoding="utf-8") as file:  # noqa: PTH123 - one word, as given
                 file.write(line + "\n")
         except OSError as error:
-            return _complain(f"{arguments.file}: {error.strerror}", 1)
+            return complain("exporter token", f"{arguments.file}: {error.strerror}", 1)
     print(token)
     return 0
-
-
-def _complain(text: str, status: int) -> int:
-    print(f"ett exporter token: {text}", file=sys.stderr)
-    return status

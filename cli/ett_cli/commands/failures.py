@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
 
 Get: TypeAlias = Callable[[str, Mapping[str, str]], Any]
@@ -55,11 +55,11 @@ def run(arguments: argparse.Namespace, *, get: Get | None = None) -> int:
     from ett_core.credentials import token_source
 
     if not arguments.exporter:
-        return _complain("--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
+        return complain("failures", "--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
     try:
         ask = get or getter(arguments.exporter, token_source(arguments.token_file))
     except ValueError as error:
-        return _complain(str(error), 2)
+        return complain("failures", error, 2)
     chosen = {name: value for name in FILTERS if (value := getattr(arguments, name))}
     jobs = {name: chosen[name] for name in OF_JOBS if name in chosen} | {"window": arguments.window}
     grouped = {"group_by": arguments.by, "order": arguments.order, "limit": "1"}
@@ -70,11 +70,6 @@ def run(arguments: argparse.Namespace, *, get: Get | None = None) -> int:
             "regressions": ask("/api/v1/regressions", jobs),
         }
     except AskError as error:
-        return _complain(str(error), 1)
+        return complain("failures", error, 1)
     print(json.dumps(answers, indent=1) if arguments.json else report(answers, arguments.window))
     return 0
-
-
-def _complain(sentence: str, status: int) -> int:
-    print(f"ett failures: {sentence}", file=sys.stderr)
-    return status

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ett_cli import grafana_publishing as publishing
-from ett_cli.grafana_publishing import complain
+from ett_cli.saying import complain
 
 if TYPE_CHECKING:
     from ett_grafana.config import Config
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         config = Config(**{name: getattr(arguments, name) for name, _, _ in SITE})
     except ValueError as error:
-        return complain(str(error), 2)
+        return complain("grafana", error, 2)
     if arguments.command == "push":
         return publishing.push(arguments, config)
     return _files(arguments, config)
@@ -86,6 +86,6 @@ def _files(arguments: argparse.Namespace, config: Config) -> int:
     try:
         write(files, arguments.directory)
     except OSError as error:
-        return complain(f"{error.filename}: {error.strerror}", 1)
+        return complain("grafana", f"{error.filename}: {error.strerror}", 1)
     print(f"{len(files)} files written into {arguments.directory}")
     return 0

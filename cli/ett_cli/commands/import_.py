@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from ett_cli.saying import complain, remark, say
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def run(
         if arguments.job_id is not None:
             _check_job_id(arguments.job_id)
     except ValueError as error:
-        return _complain(str(error), 2)
+        return complain("import", error, 2)
     from ett_cli.log_files import Sources
 
     try:
@@ -95,7 +96,7 @@ def run(
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _complain(f"{error.filename or arguments.out or 'output'}: {error.strerror}", 1)
+        return complain("import", f"{error.filename or arguments.out or 'output'}: {error.strerror}", 1)
 
 
 def _import(sources: Sources, zone: dt.tzinfo | None, arguments: argparse.Namespace) -> int:
@@ -105,7 +106,7 @@ def _import(sources: Sources, zone: dt.tzinfo | None, arguments: argparse.Namesp
 
     logs = sources.logs(arguments.logs)
     for reason in sources.unread:
-        _complain(reason, 1)
+        say("import", reason)
     by_format = _by_format(logs, arguments.format)
     jobs: set[str] = set()
     bad = 0
@@ -114,17 +115,16 @@ def _import(sources: Sources, zone: dt.tzinfo | None, arguments: argparse.Namesp
             for found in imported(name, [log.described() for log in members], zone, arguments.job_id or ""):
                 if isinstance(found, BadLine):
                     bad += 1
-                    print(found, file=sys.stderr)
+                    remark("import", found)
                 else:
                     jobs.add(found.job_id)
                     events.add(found)
         broken = [log for log in logs if log.trouble]
         for log in broken:
-            _complain(f"{log.name}: {log.trouble}; what came before it was used", 1)
+            say("import", f"{log.name}: {log.trouble}; what came before it was used")
         sent = _deliver(events, arguments)
         lines = sum(log.lines for members in by_format.values() for log in members)
-        words = summary(by_format, jobs=len(jobs), events=events.count, lines=lines, bad=bad)
-        print(f"ett import: {words}", file=sys.stderr)
+        say("import", summary(by_format, jobs=len(jobs), events=events.count, lines=lines, bad=bad))
         return 0 if events.count and sent and not broken else 1
 
 
@@ -151,7 +151,7 @@ def _by_format(logs: Iterable[LogFile], wanted: str) -> dict[str, list[LogFile]]
         name = recognised(next(log.pieces(HEAD), b"")) if wanted == AUTO else wanted
         if name is None:
             known = ", ".join(FORMATS)
-            _complain(f"{log.name}: its format is not recognised; say --format (one of {known})", 1)
+            say("import", f"{log.name}: its format is not recognised; say --format (one of {known})")
         else:
             by_format.setdefault(name, []).append(log)
     return by_format
@@ -213,9 +213,9 @@ def _send(events: Iterable[AnyEvent], exporter_url: str, token_file: Path | None
     known = f"{tally.known:,} of them known there already"
     print(f"ett import: {tally.lines:,} events sent to {address}, {known}")
     if tally.rejected:
-        _complain(f"{tally.rejected:,} events rejected, the first: {tally.first_reason}", 1)
+        say("import", f"{tally.rejected:,} events rejected, the first: {tally.first_reason}")
     if left:
-        _complain(f"{left:,} bytes not acknowledged; the last answer: {tally.last_answer}", 1)
+        say("import", f"{left:,} bytes not acknowledged; the last answer: {tally.last_answer}")
     return not left and not tally.rejected
 
 
@@ -277,8 +277,3 @@ def _check_job_id(job_id: str) -> None:
 
     if not JOB_ID_PATTERN.fullmatch(job_id):
         raise ValueError(f"--job-id {job_id[:40]!r} is not 1 to 128 characters of A-Z a-z 0-9 . _ : / @ -")
-
-
-def _complain(text: str, status: int) -> int:
-    print(f"ett import: {text}", file=sys.stderr)
-    return status

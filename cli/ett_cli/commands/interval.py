@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Any
+
+from ett_cli.saying import complain
 
 NODE_FAILURES = 6.5
 """Failures in 1,000 node-days that Kokolis et al. saw in a cluster of 16,000 accelerators."""
@@ -63,8 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         answer = _answer(arguments)
     except ValueError as error:
-        print(f"ett interval: {error}", file=sys.stderr)
-        return 2
+        return complain("interval", error, 2)
     print(json.dumps(answer, indent=1) if arguments.json else render(answer))
     return 0
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ett_cli.label_option import add_label
+from ett_cli.saying import complain, say
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     directory = arguments.watch or arguments.checkpoints
     if not 0 <= arguments.every < float("inf"):
-        return _complain(f"every={arguments.every!r} is not 0 or more seconds", 2)
+        return complain("publish", f"--every {arguments.every:g} is not 0 or more seconds", 2)
     try:
         os.scandir(directory).close()
         order = None
@@ -99,19 +100,19 @@ def run(arguments: argparse.Namespace) -> int:
                 labels=dict(arguments.label),
             )
         if arguments.watch:
-            return _complain("--watch needs --to", 2) if order is None else _watch(arguments, order)
+            return complain("publish", "--watch needs --to", 2) if order is None else _watch(arguments, order)
         found = found_in(directory)
         if not found:
-            return _complain(f"nothing was handed over in {directory}", 1)
+            return complain("publish", f"nothing was handed over in {directory}", 1)
         if order is not None:
             if arguments.again:
                 for handover in found:
                     handover.reopen()
-            publish_all(found, order, os.environ, _say)
+            publish_all(found, order, os.environ, partial(say, "publish"))
     except (ValueError, RemoteError) as error:
-        return _complain(str(error), 2)
+        return complain("publish", error, 2)
     except OSError as error:
-        return _complain(f"{error.filename or directory}: {error.strerror or error}", 1)
+        return complain("publish", f"{error.filename or directory}: {error.strerror or error}", 1)
     return _tell(found, as_object=arguments.json)
 
 
@@ -128,7 +129,7 @@ def _watch(arguments: argparse.Namespace, order: Order, wait: Callable[[float], 
             except OSError as error:
                 if told != str(error):
                     told = str(error)
-                    _say(f"{told}; looks again every {arguments.every:g} s")
+                    say("publish", f"{told}; looks again every {arguments.every:g} s")
             wait(arguments.every)
     except KeyboardInterrupt:
         return 0
@@ -146,7 +147,7 @@ def _look(arguments: argparse.Namespace, order: Order, rests_until: dict[Path, f
         is_due = rests_until.get(handover.folder, 0.0) <= time.monotonic()
         if is_due and handover.state() == "pending":
             rests_until[handover.folder] = time.monotonic() + REST_S
-            going_on = publish_all([handover], order, os.environ, _say)
+            going_on = publish_all([handover], order, os.environ, partial(say, "publish"))
             row = as_json(handover)
             print(json.dumps(row) if arguments.json else sentences([row])[0], flush=True)
             if not going_on:
@@ -160,12 +161,3 @@ def _tell(found: Sequence[HandOver], *, as_object: bool) -> int:
     rows = [as_json(handover) for handover in found]
     print(json.dumps({"handovers": rows}, indent=1) if as_object else "\n".join(sentences(rows)))
     return 0 if all(row["state"] == "done" for row in rows) else 1
-
-
-def _say(text: str) -> None:
-    print(f"ett publish: {text}", file=sys.stderr, flush=True)
-
-
-def _complain(text: str, status: int) -> int:
-    _say(text)
-    return status

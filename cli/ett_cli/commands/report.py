@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
 
 WINDOWS = ("1h", "24h", "7d", "30d", "90d")
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         settings = Settings(exporter_url=arguments.exporter, token_file=arguments.token_file)
         zone = _zone(arguments.time_zone)
     except ValueError as error:
-        return _complain(error, 2)
+        return complain("report", error, 2)
     if (arguments.job is None) == (arguments.fleet is None):
-        return _complain("give the id of a job, or --fleet with a window such as 7d", 2)
+        return complain("report", "give the id of a job, or --fleet with a window such as 7d", 2)
     client = Client(settings.exporter_url, PATIENCE_S, token=token_source(settings.token_file))
     try:
         if arguments.job is not None:
@@ -63,9 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
             content = fleet_report(client, arguments.fleet, zone, time.time())
         write(arguments.out, content)
     except ExporterError as error:
-        return _complain(error, 1)
+        return complain("report", error, 1)
     except OSError as error:
-        return _complain(f"{arguments.out} cannot be written: {error.strerror or error}", 1)
+        return complain("report", f"{arguments.out} cannot be written: {error.strerror or error}", 1)
     finally:
         client.close()
     print(f"ett report: {arguments.out}, {len(content) / 1e6:.1f} MB; it opens in any browser, also offline")
@@ -82,8 +82,3 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:
         raise ValueError(f"--time-zone {name!r} is no zone such as UTC or Europe/Berlin") from error
-
-
-def _complain(error: object, status: int) -> int:
-    print(f"ett report: {error}", file=sys.stderr)
-    return status

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -19,6 +18,7 @@ from ett_cli.label_option import add_label
 from ett_cli.last_sentences import last_sentences, prepare_last_sentences
 from ett_cli.publishing_after import Later, add_publishing_options, order_of, publish_after, still_open
 from ett_cli.restart_options import add_restart_options, restart_policy
+from ett_cli.saying import complain, say
 from ett_cli.stall_options import add_stall_options, stall_settings
 from ett_cli.token_file import add_token_file
 
@@ -119,14 +119,14 @@ def run(arguments: argparse.Namespace) -> int:
     occupy_standard_descriptors()
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not any(command[:1]):
-        return _complain("there is no command; write it after --", 2)
+        return complain("run", "there is no command; write it after --", 2)
     job_id = arguments.job_id or os.environ.get("ETT_JOB_ID") or new_job_id(command, os.environ)
     if bool(arguments.publish_to) != bool(arguments.publish_from):
-        return _complain("--publish-to and --publish-from need each other", 2)
+        return complain("run", "--publish-to and --publish-from need each other", 2)
     try:
-        order = order_of(arguments.publish_to, arguments, os.environ) if arguments.publish_to else None
+        order = order_of(arguments.publish_to, arguments, os.environ, "run") if arguments.publish_to else None
     except ValueError as error:
-        return _complain(f"--publish-to: {error}", 2)
+        return complain("run", f"--publish-to: {error}", 2)
     status = run_under_observation(
         command,
         arguments,
@@ -149,9 +149,9 @@ def _published(order: Order, arguments: argparse.Namespace, job_id: str) -> int:
             return 0
         handed_over = still_open(found_in(arguments.publish_from))
         later = Later(arguments.publish_from, journals) if arguments.publish_later else None
-        return publish_after(handed_over, order, os.environ, _say, later=later)
+        return publish_after(handed_over, order, os.environ, partial(say, "run"), later=later)
     except (OSError, ValueError) as error:
-        return _complain(f"not published: {error}", 1)
+        return complain("run", f"not published: {error}", 1)
 
 
 def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
@@ -195,29 +195,29 @@ def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
             parts=parse(parts),
             standby=standby,
         )
-        say = _say_nothing if arguments.quiet else partial(_say, name=name)
+        tell = _say_nothing if arguments.quiet else partial(say, name)
         if job_id != given:
-            _say(f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}", name)
+            say(name, f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
         environ = with_auto(environ, arguments.auto)
         if (switch := environ.get("ETT_AUTO", "")) not in ("", "0", "1"):
-            _say(f"ETT_AUTO={switch!r} is ignored: 0 switches automatic observation off", name)
+            say(name, f"ETT_AUTO={switch!r} is ignored: 0 switches automatic observation off")
         status = launch(
             settings,
             environ,
-            say=say,
+            say=tell,
             meanwhile=lambda: Guard().call(prepare_last_sentences),
             found_place=places.append,
         )
     except ValueError as error:
-        return _complain(str(error), 2, name)
+        return complain(name, error, 2)
     except FileNotFoundError as error:
-        return _complain(f"{error.filename}: {error.strerror}", NOT_FOUND, name)
+        return complain(name, f"{error.filename}: {error.strerror}", NOT_FOUND)
     except OSError as error:
-        return _complain(f"{error.filename or command[0]}: {error.strerror}", CANNOT_RUN, name)
+        return complain(name, f"{error.filename or command[0]}: {error.strerror}", CANNOT_RUN)
     place = (places or [directory])[-1]
     sentences = None if arguments.quiet else Guard().call(last_sentences, place, job_id, time.time())
     for sentence in sentences or ():
-        say(sentence)
+        tell(sentence)
     return status
 
 
@@ -232,7 +232,7 @@ def occupy_standard_descriptors() -> None:
 
 
 def exporter(
-    given: str | None, token_file: Path | None, environ: Mapping[str, str], name: str = "run"
+    given: str | None, token_file: Path | None, environ: Mapping[str, str], name: str
 ) -> str | None:
     """The exporter to ship to: the one given, else that of the environment.
 
@@ -250,7 +250,7 @@ def exporter(
         if url and token_file is None:
             token_source(environ=environ)
     except ValueError as error:
-        _say(f"{told_by}: {error}; events are kept on the disk only", name)
+        say(name, f"{told_by}: {error}; events are kept on the disk only")
         return None
     return url
 
@@ -264,20 +264,5 @@ def with_auto(environ: Mapping[str, str], auto: bool | None) -> dict[str, str]: 
     return dict(environ) if auto is None else {**environ, "ETT_AUTO": str(int(auto))}
 
 
-def _say(text: str, name: str = "run") -> None:
-    """Print a sentence; where the terminal is gone, nobody reads it, and the job goes on."""
-    if sys.stderr is None:  # print would take standard output
-        return
-    try:
-        print(f"ett {name}: {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: in the midst of another sentence
-        return
-
-
 def _say_nothing(_text: str) -> None:
     return
-
-
-def _complain(text: str, status: int, name: str = "run") -> int:
-    _say(text, name)
-    return status

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ett_cli.saying import complain, say
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
@@ -57,17 +57,17 @@ def run(arguments: argparse.Namespace) -> int:
     from ett_trainer_hooks.shipping.transport import exporter_address, poster
 
     if not arguments.exporter:
-        return _complain("--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
+        return complain("ship", "--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
     if arguments.prune_hours is not None and not (arguments.once and arguments.prune_hours > 0):
-        return _complain("--prune-hours needs a number above 0, and --once", 2)
+        return complain("ship", "--prune-hours needs a number above 0, and --once", 2)
     try:
         exporter = exporter_address(arguments.exporter)
         post = poster(arguments.exporter, token=token_source(arguments.token_file))
         os.scandir(arguments.directory).close()
     except ValueError as error:
-        return _complain(str(error), 2)
+        return complain("ship", error, 2)
     except OSError as error:
-        return _complain(f"{arguments.directory}: {error.strerror}", 1)
+        return complain("ship", f"{arguments.directory}: {error.strerror}", 1)
     guard = Guard(_silent) if arguments.once else Guard()
     shipper = Shipper(arguments.directory, post, exporter, find=journals_below, guard=guard)
     shipper.run(_stop(arguments.once), arguments.timeout_s if arguments.once else LAST_LINES_S)
@@ -84,7 +84,7 @@ def remove(journals: Sequence[Path], exporter: str, hours: float) -> int:
     try:
         removed = prune(journals, exporter, time.time() - hours * HOUR_S)
     except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror}", 1)
+        return complain("ship", f"{error.filename}: {error.strerror}", 1)
     print(f"ett ship: {counted(len(removed), 'journal')} removed")
     return 0
 
@@ -94,7 +94,7 @@ def report(directory: Path, exporter: str, shipper: Shipper) -> int:
     tally = shipper.tally
     journals = shipper.journals()
     if not journals and not tally.lines:
-        return _complain(f"no journal in {directory}", 1)
+        return complain("ship", f"no journal in {directory}", 1)
     known = f", {tally.known} of them known there already" if tally.known else ""
     sent = f"{counted(len(journals), 'journal')}, {counted(tally.lines, 'line')} sent to {exporter}{known}"
     print(f"ett ship: {sent}")
@@ -104,7 +104,7 @@ def report(directory: Path, exporter: str, shipper: Shipper) -> int:
     if left := shipper.unsent_bytes():
         problems.append(f"{counted(left, 'byte')} not acknowledged; the last answer: {tally.last_answer}")
     for problem in problems:
-        _complain(problem, 1)
+        say("ship", problem)
     return 1 if problems else 0
 
 
@@ -130,8 +130,3 @@ def _stop(once: bool) -> threading.Event:  # noqa: FBT001 - of a flag
 
 def _silent(_text: str) -> None:
     """Say nothing now: the report at the end says it."""
-
-
-def _complain(text: str, status: int) -> int:
-    print(f"ett ship: {text}", file=sys.stderr)
-    return status

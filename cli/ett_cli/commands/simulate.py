@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ett_cli.amounts import many
+from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def run(
         fleet = Fleet(chosen, round(end_s * 1000))
         sink = _sink(arguments, wall=wall, sleep=sleep)
     except ValueError as error:
-        return _complain(str(error), 2)
+        return complain("simulate", error, 2)
     words = sys.stderr if arguments.out == "-" else sys.stdout
     try:
         if arguments.live:
@@ -102,11 +103,11 @@ def run(
         if arguments.truth is not None:
             arguments.truth.write_bytes(_as_json(arguments.scenario, fleet, end_s, truths))
     except SinkError as error:
-        return _complain(str(error), 1)
+        return complain("simulate", error, 1)
     except KeyboardInterrupt:
-        return _complain("ended by hand; what was delivered stays", 1)
+        return complain("simulate", "ended by hand; what was delivered stays", 1)
     except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror}", 1)
+        return complain("simulate", f"{error.filename}: {error.strerror}", 1)
     print("\n".join(summary(arguments.scenario, chosen, end_s, truths)), file=words)
     if arguments.exporter and (running := sum(truth.outcome == "running" for truth in truths)):
         print(f"  {silence(running)}")
@@ -261,8 +262,3 @@ def _counted(counter: Counter[str], most: int | None = None) -> str:
     rest = sum(counter.values()) - sum(count for _, count in shown)
     parts = [f"{count} {name}" for name, count in shown]
     return ", ".join([*parts, many(rest, "other")] if rest else parts)
-
-
-def _complain(text: str, status: int) -> int:
-    print(f"ett simulate: {text}", file=sys.stderr)
-    return status

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from ett_cli.commands.run import (
 )
 from ett_cli.job_settings import default_journal_dir, new_job_id
 from ett_cli.publishing_after import Later, add_publishing_options, order_of, publish_after
+from ett_cli.saying import complain, lacking, say
 
 if TYPE_CHECKING:
     from ett_cli.training.config import Config
@@ -78,14 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
         settings = config.settings(job_id)
         _check_addresses(settings)
     except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror}")
+        return complain("train", f"{error.filename}: {error.strerror}", 2)
     except ValueError as error:
-        return _complain(str(error))
+        return complain("train", error, 2)
     if arguments.print_config:
         print(written(config, job_id), end="")
         return 0
     if hindrance := _hindrance(settings):
-        return _complain(hindrance, 1)
+        return complain("train", hindrance, 1)
     command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
     journals = arguments.journal_dir or default_journal_dir(job_id, environ)
     attempt = told_attempt(sanitised_job_id(job_id), journals, environ)
@@ -107,7 +108,7 @@ def _hindrance(settings: Settings) -> str:
     from ett_trainer_hooks.pipeline.checkpoint.sole_writer import OccupiedError, writer_here
 
     if missing := [name for name in NEEDED if not find_spec(name)]:
-        return f"not installed here: {', '.join(missing)}"
+        return lacking(missing)
     if (writer := writer_here(settings.saves_to)) is not None:
         return str(OccupiedError(settings.saves_to, writer))
     return ""
@@ -118,12 +119,12 @@ def _published(settings: Settings, arguments: argparse.Namespace, journals: Path
     from ett_cli.publishing import found_in
 
     try:
-        order = order_of(settings.publish_to, arguments, os.environ)
+        order = order_of(settings.publish_to, arguments, os.environ, "train")
         last = [each for each in found_in(settings.checkpoint_dir) if each.step == settings.steps]
         later = Later(last[0].anchor, journals) if arguments.publish_later and last else None
-        return publish_after(last, order, os.environ, _complain, later=later)
+        return publish_after(last, order, os.environ, partial(say, "train"), later=later)
     except (OSError, ValueError) as error:
-        return _complain(str(error), 1)
+        return complain("train", error, 1)
 
 
 def _config(arguments: argparse.Namespace) -> Config:
@@ -162,8 +163,3 @@ def _check_addresses(settings: Settings) -> None:
                 Asked(address)
         except RemoteError as error:  # noqa: PERF203 - which of them
             raise ValueError(f"{name}: {error}") from error
-
-
-def _complain(text: str, status: int = 2) -> int:
-    print(f"ett train: {text}", file=sys.stderr, flush=True)
-    return status
