@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ett_cli.commands.failures import WINDOWS
+from ett_cli.exporter_option import add_exporter
 from ett_cli.saying import complain
 
 if TYPE_CHECKING:
@@ -81,12 +82,8 @@ def add_deploy(parser: argparse.ArgumentParser) -> None:
 def add_failures(parser: argparse.ArgumentParser) -> None:
     """Options of `ett grafana failures`."""
     add_connection(parser)
-    parser.add_argument(
-        "--exporter",
-        default=os.environ.get("ETT_EXPORTER_URL"),
-        metavar="URL",
-        help="the exporter that knows them (default: $ETT_EXPORTER_URL); its token: "
-        "$ETT_EXPORTER_TOKEN_FILE, $ETT_EXPORTER_TOKEN",
+    add_exporter(
+        parser, "the exporter that knows them; its token: $ETT_EXPORTER_TOKEN_FILE, $ETT_EXPORTER_TOKEN"
     )
     parser.add_argument(
         "--window", choices=WINDOWS, default="24h", help="how far back (default: %(default)s)"
@@ -127,8 +124,6 @@ def failures(arguments: argparse.Namespace, *, ask: Callable[..., Any] | None = 
     from ett_core.credentials import token_source
     from ett_grafana.publishing.marks import failure_marks
 
-    if not arguments.exporter:
-        return complain("grafana", "--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
     try:
         get = ask or getter(arguments.exporter, token_source())
         answer = get("/api/v1/failures", {"window": arguments.window, "limit": "1000"})

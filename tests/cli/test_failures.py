@@ -164,9 +164,7 @@ def test_an_exporter_that_refuses_is_told_in_a_sentence(capsys, status, body, wo
     assert words in capsys.readouterr().err
 
 
-def test_settings_that_make_no_sense_are_status_two(capsys, monkeypatch):
-    monkeypatch.delenv("ETT_EXPORTER_URL", raising=False)
-    assert main(["failures"]) == 2
+def test_settings_that_make_no_sense_are_status_two(capsys):
     assert main(["failures", "--exporter", "ftp://x"]) == 2
     assert main(["failures", "--exporter", "http://127.0.0.1:1"]) == 1
     assert "does not answer" in capsys.readouterr().err

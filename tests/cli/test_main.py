@@ -1,3 +1,4 @@
+import argparse
 import importlib
 import os
 import subprocess
@@ -120,3 +121,19 @@ def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path):
         ["bash", "-c", f"{ett} {journal} --json | head -1"], capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("{\n", "")
+
+
+@pytest.mark.parametrize("name", ["dashboard", "failures", "report"])
+def test_whatever_asks_an_exporter_looks_for_it_in_the_same_places(name, monkeypatch):
+    """The one that is named, else that of the environment, else the usual address of this machine."""
+
+    def asked(*words):
+        parser = argparse.ArgumentParser()
+        importlib.import_module(module_of(name)).add_arguments(parser)
+        return parser.parse_args(["--out", "r.html", *words] if name == "report" else words).exporter
+
+    monkeypatch.delenv("ETT_EXPORTER_URL", raising=False)
+    assert asked() == "http://127.0.0.1:9410"
+    monkeypatch.setenv("ETT_EXPORTER_URL", "http://ett.example")
+    assert asked() == "http://ett.example"
+    assert asked("--exporter", "http://other.example") == "http://other.example"

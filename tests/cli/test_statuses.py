@@ -25,7 +25,7 @@ TOO_WRONG_TO_START = {
     "grafana": "push",
     "account": "{} --now tomorrow",
     "diagnose": "",
-    "failures": "",
+    "failures": "--exporter there",
     "report": "--out {}/r.html",
     "import": "{} --year 1",
     "train": "--config {}/none",

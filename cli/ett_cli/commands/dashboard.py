@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ett_cli.exporter_option import add_exporter
 from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
 
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--exporter",
-        default=os.environ.get("ETT_EXPORTER_URL") or "http://127.0.0.1:9410",
-        metavar="URL",
-        help="the exporter whose jobs are shown (default: $ETT_EXPORTER_URL, else %(default)s)",
-    )
+    add_exporter(parser, "the exporter whose jobs are shown")
     add_token_file(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from ett_cli.exporter_option import add_exporter
 from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
 
@@ -25,12 +25,7 @@ OF_JOBS = ("cluster", "team", "model")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ett failures`."""
-    parser.add_argument(
-        "--exporter",
-        default=os.environ.get("ETT_EXPORTER_URL"),
-        metavar="URL",
-        help="for example http://127.0.0.1:9410 (default: $ETT_EXPORTER_URL)",
-    )
+    add_exporter(parser, "the exporter that is asked")
     add_token_file(parser)
     parser.add_argument("--window", choices=WINDOWS, default="7d", help="how far back (default: %(default)s)")
     parser.add_argument(
@@ -54,8 +49,6 @@ def run(arguments: argparse.Namespace, *, get: Get | None = None) -> int:
     from ett_cli.failure_report import report
     from ett_core.credentials import token_source
 
-    if not arguments.exporter:
-        return complain("failures", "--exporter URL is needed (or ETT_EXPORTER_URL)", 2)
     try:
         ask = get or getter(arguments.exporter, token_source(arguments.token_file))
     except ValueError as error:

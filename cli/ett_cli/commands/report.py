@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from ett_cli.exporter_option import add_exporter
 from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
 
@@ -26,12 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help="the file to write, for example report.html"
     )
-    parser.add_argument(
-        "--exporter",
-        default=os.environ.get("ETT_EXPORTER_URL") or "http://127.0.0.1:9410",
-        metavar="URL",
-        help="the exporter that is asked (default: $ETT_EXPORTER_URL, else %(default)s)",
-    )
+    add_exporter(parser, "the exporter that is asked")
     add_token_file(parser)
     parser.add_argument(
         "--time-zone",
