@@ -6,8 +6,10 @@ is replaced whole.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 STEP_LIMIT_S = 0.5
 
@@ -39,3 +41,15 @@ class Clock:
         if stepped:
             self._anchor_s = anchor_s
         return stepped
+
+
+@contextmanager
+def later(after_s: float, function: Callable[[], object]) -> Iterator[None]:
+    """Call a function in a thread after so many seconds, unless this is left before."""
+    timer = threading.Timer(after_s, function)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

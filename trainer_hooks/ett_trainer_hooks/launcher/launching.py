@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from ett_core.events import LAUNCHER_RANK
-from ett_trainer_hooks.clock import Clock
+from ett_trainer_hooks.clock import Clock, later
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity, identity_from_env, is_first_node
 from ett_trainer_hooks.identity.slurm import is_in_step
@@ -287,18 +286,6 @@ def is_nested(environ: Mapping[str, str], job_id: str, parent: int | None = None
         return False
     above = set(ancestors(os.getppid() if parent is None else parent))
     return any(pid_of(path) in above for path in Path(place).glob(f"{mark}-*{SUFFIX}"))
-
-
-@contextmanager
-def later(after_s: float, function: Callable[[], object]) -> Iterator[None]:
-    """Call a function in a thread after so many seconds, unless this is left before."""
-    timer = threading.Timer(after_s, function)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def shell_status(status: int) -> int:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import gzip
 import http.client
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ett_core.credentials import TokenSource, bearer, token_source
 from ett_core.redaction import without_secrets
+from ett_trainer_hooks.clock import later
 
 CLOCK_HEADER = "X-Ett-Clock-Offset"
 SEGMENTS_PATH = "/api/v1/segments"
@@ -138,21 +138,14 @@ def _reply(response: http.client.HTTPResponse) -> Reply:
     )
 
 
-@contextmanager
-def _for_at_most(longest_s: float, connected: socket.socket) -> Iterator[None]:
+def _for_at_most(longest_s: float, connected: socket.socket) -> AbstractContextManager[None]:
     """Cut a connection after so many seconds, however busily the other side keeps it."""
 
     def cut() -> None:
         with suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(longest_s, cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    return later(longest_s, cut)
 
 
 def exporter_address(exporter_url: str) -> str:
