@@ -6,12 +6,10 @@ import http.server
 import json
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from ett_cli.commands import failures as command
 from ett_cli.failure_report import report
 from ett_cli.main import main
 
@@ -168,10 +166,3 @@ def test_settings_that_make_no_sense_are_status_two(capsys):
     assert main(["failures", "--exporter", "ftp://x"]) == 2
     assert main(["failures", "--exporter", "http://127.0.0.1:1"]) == 1
     assert "does not answer" in capsys.readouterr().err
-
-
-def test_every_option_stands_in_the_documents():
-    text = (Path(__file__).parents[2] / "docs" / "failure-analysis.md").read_text()
-    options = ["--exporter", "--by", "--order", "--window", "--json"]
-    options += [f"--{name.replace('_', '-')}" for name in command.FILTERS]
-    assert [option for option in options if f"`{option}`" not in text and f"{option} " not in text] == []

@@ -1,11 +1,14 @@
 """What users can name stands in the docs, and what the docs name exists."""
 
+import argparse
+import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ett_cli.main import COMMANDS
+from ett_cli.main import COMMANDS, module_of
 from ett_core.components import COMPONENTS
 from ett_core.events import EVENT_KINDS, FirstBatch, Progress
 
@@ -13,11 +16,57 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("benchmarks/*/README.md")])
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+PAGES_OF = {
+    "demo": ["demo"],
+    "simulate": ["simulate"],
+    "run": ["run", "stalls"],
+    "env": ["automatic"],
+    "ship": ["hooks"],
+    "exporter": ["exporter"],
+    "dashboard": ["dashboard"],
+    "grafana": ["grafana", "publishing"],
+    "account": ["account"],
+    "diagnose": ["diagnose"],
+    "failures": ["failure-analysis"],
+    "report": ["report"],
+    "import": ["import"],
+    "train": ["train", "run", "stalls"],
+    "interval": ["interval"],
+    "advise": ["advise"],
+    "cache": ["bundles"],
+    "publish": ["model-publishing"],
+}
+"""Command to the pages that say all of it."""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_stands_in_the_docs(command):
     assert f"`ett {command}`" in (DOCS / "index.md").read_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_option_of_a_command_stands_in_the_docs(command):
+    """As it is typed, or, of `ett train`, as the setting of a file that it stands for."""
+    parser = argparse.ArgumentParser()
+    importlib.import_module(module_of(command)).add_arguments(parser)
+    told = "\n".join((DOCS / f"{page}.md").read_text() for page in PAGES_OF[command])
+    options = {*options_of(parser)} - {"--help"}
+    if command == "train":
+        options -= {option for option in options if f"`{setting_of(option)}`" in told}
+    assert [option for option in sorted(options) if not re.search(rf"{option}(?![\w-])", told)] == []
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Of a parser and of those of its subcommands."""
+    for action in parser._actions:
+        yield from (option for option in action.option_strings if option.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from options_of(each)
+
+
+def setting_of(option: str) -> str:
+    return option.removeprefix("--").removeprefix("no-").replace("-", "_")
 
 
 @pytest.mark.parametrize("component", COMPONENTS)

@@ -561,16 +561,6 @@ def test_a_flood_of_output_does_not_delay_the_notice_of_a_death(ett_run, events_
     assert len(texts) < 80
 
 
-def test_every_option_stands_in_the_docs(trainer_env):
-    """docs/run.md, and docs/stalls.md for stalls, name each option of `ett run`."""
-    _, help_text, _ = ett("run", "--help", environ=trainer_env)
-    docs = Path(__file__).parents[3] / "docs"
-    texts = (docs / "run.md").read_text() + (docs / "stalls.md").read_text()
-    options = set(re.findall(r"(?m)^  (--[a-z-]+)", help_text))
-    assert len(options) > 10
-    assert [option for option in sorted(options) if f"`{option}" not in texts] == []
-
-
 def test_a_launcher_within_a_launcher_of_the_job_leaves_the_end_to_it(ett_run, events_in, tmp_path):
     """A script under observation starts two commands the same way: the job ends once, with the script."""
     inner = [str(Path(sys.executable).with_name("ett")), "run", "--", "true"]
