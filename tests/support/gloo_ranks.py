@@ -1,17 +1,15 @@
-"""Real ranks for tests: processes that meet in a file, joined by gloo, each told of by its answer."""
+"""Ranks that meet in a file, joined by gloo, each told of by its answer."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
-
-LIMIT_S = 180.0
+from ranks import outputs_of
 
 
 def run_ranks(program: Path, folder: Path, *words: str, ranks: int = 2, **environ: str) -> list[Any]:
@@ -20,41 +18,10 @@ def run_ranks(program: Path, folder: Path, *words: str, ranks: int = 2, **enviro
     A program calls `join` first and `answer` once.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    mine = {name: text for name, text in os.environ.items() if not name.startswith(("ETT_", "SLURM_"))}
-    here = [str(Path(__file__).parent), *filter(None, [mine.get("PYTHONPATH")])]
-    shared = {
-        "WORLD_SIZE": str(ranks),
-        "MEETING": str(folder / "meeting"),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(here),
-        **environ,
-    }
-    children = [
-        subprocess.Popen(
-            [sys.executable, str(program), *words],
-            env={
-                **mine,
-                "LOCAL_WORLD_SIZE": str(ranks),
-                **shared,
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-            },
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(ranks)
-    ]
-    try:
-        ended = [child.communicate(timeout=LIMIT_S) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-    errors = [err[-3000:] for child, (_, err) in zip(children, ended, strict=True) if child.returncode]
-    assert not errors, "\n".join(errors)
-    return [json.loads(out.splitlines()[-1]) for out, _ in ended]
+    here = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    shared = {"MEETING": str(folder / "meeting"), "PYTHONPATH": os.pathsep.join(here), **environ}
+    outputs = outputs_of([sys.executable, str(program), *words], folder, ranks, shared)
+    return [json.loads(out.splitlines()[-1]) for out in outputs]
 
 
 def join() -> int:

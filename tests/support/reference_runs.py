@@ -1,16 +1,16 @@
-"""The reference trainer under torchrun, two small ranks, to its last step."""
+"""The reference trainer on two small ranks, to its last step."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 from marked import marked
+from processes import free_address
+from ranks import LIMIT_S, outputs_of
 
-LIMIT_S = 180
+RANKS = 2
 
 
 def train(
@@ -19,24 +19,14 @@ def train(
     *more: str,
     backend: str = "aot_eager",
     limit_s: float = LIMIT_S,
-    **environment: str,
+    **environ: str,
 ) -> dict[int, float]:
     """Losses by step, as rank 0 prints them; the compiler makes no code unless another backend is named."""
-    ranks = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
     size = ["--batch-size", "128", "--rows", "1000", "--agree-every", "5", "--backend", backend]
     words = ["-m", "ett_trainer_hooks.reference", "--steps", str(steps), *size]
     words += ["--checkpoint-dir", str(folder / "checkpoints"), *more]
+    host, _, port = free_address().partition(":")
+    shared = {"MASTER_ADDR": host, "MASTER_PORT": port, **environ}
     with marked() as mark:
-        done = subprocess.run(
-            [sys.executable, "-m", "torch.distributed.run", *ranks, *words],
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment, **mark},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return {
-        int(step): float(loss) for step, loss in re.findall(r"step (\d+) of \d+: loss ([\d.]+)", done.stdout)
-    }
+        out, *_ = outputs_of([sys.executable, *words], folder, RANKS, {**shared, **mark}, limit_s)
+    return {int(step): float(loss) for step, loss in re.findall(r"step (\d+) of \d+: loss ([\d.]+)", out)}

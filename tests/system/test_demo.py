@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,12 @@ DEMO = (sys.executable, "-u", "-c", "import sys; from ett_cli.main import main; 
 def torchrec_is_here():
     if find_spec("torch") is None or find_spec("torchrec") is None:
         pytest.skip("torch and torchrec are not installed")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> Path:
+    """Where a demo leaves what was compiled in it, for those after it: the first start of one is cold."""
+    return tmp_path_factory.mktemp("compiled") / "cache"
 
 
 @contextmanager
@@ -86,7 +93,7 @@ def check_report(text, folder):
 
 
 @pytest.mark.service("chromium")
-def test_the_demo_is_watched_through_its_recovery_and_all_of_it_adds_up(tmp_path):
+def test_the_demo_is_watched_through_its_recovery_and_all_of_it_adds_up(tmp_path, compiled):
     """Fleet names the job; its page goes through recovery by itself; table, report and API say the same.
 
     Asked to go once all is said, it ends as its checks did, and nothing of it is left.
@@ -123,10 +130,13 @@ def test_the_demo_is_watched_through_its_recovery_and_all_of_it_adds_up(tmp_path
         assert child.wait(START_S) == 0
         check_report(said(), tmp_path)
         assert not list(marked(MARK, job_id))
+    shutil.copytree(tmp_path / "run" / "compile-cache", compiled, dirs_exist_ok=True)
 
 
-def test_a_demo_without_a_head_ends_by_itself(tmp_path):
+def test_a_demo_without_a_head_ends_by_itself(tmp_path, compiled):
     """Status 0 within the hard stop."""
+    if compiled.exists():
+        shutil.copytree(compiled, tmp_path / "run" / "compile-cache")
     with demo(tmp_path, "--headless") as (child, said):
         assert child.wait(HARD_STOP_S) == 0
         check_report(said(), tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from ett_core.failures.rules import RULES
 MATRIX = Path(__file__).resolve().parents[3] / "docs" / "failures-confusion.md"
 
 
+@cache
 def of(each: Labelled) -> Diagnosis:
     return judge(scan(each.text.encode(), Where(source="log")))
 

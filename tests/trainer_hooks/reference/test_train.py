@@ -1,4 +1,4 @@
-"""The reference trainer for real: two ranks under torchrun; the compiler makes no code, to be quick."""
+"""The reference trainer for real, on two ranks; the compiler makes no code, to be quick."""
 
 import json
 import subprocess

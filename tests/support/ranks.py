@@ -1,0 +1,38 @@
+"""Real ranks for tests: processes with the variables that torchrun gives to its own, without its start and end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+LIMIT_S = 180.0
+
+
+def outputs_of(
+    command: Sequence[str], folder: Path, ranks: int, environ: Mapping[str, str], limit_s: float = LIMIT_S
+) -> list[str]:
+    """What each rank of a command prints, in their order; all have ended well, within the limit."""
+    mine = {name: text for name, text in os.environ.items() if not name.startswith(("ETT_", "SLURM_"))}
+    size = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
+    children = [
+        subprocess.Popen(
+            command,
+            env={**mine, **size, **environ, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(ranks)
+    ]
+    try:
+        ended = [child.communicate(timeout=limit_s) for child in children]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    errors = [err[-3000:] for child, (_, err) in zip(children, ended, strict=True) if child.returncode]
+    assert not errors, "\n".join(errors)
+    return [out for out, _ in ended]
