@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def say(command: str, sentence: object) -> None:
-    """Print a sentence of `ett COMMAND`; where the terminal is gone, nobody reads it, and the work goes on."""
+    """Print a sentence of `ett COMMAND`; where nobody reads it any more, the work goes on."""
     if sys.stderr is None:  # print would take standard output
         return
     try:

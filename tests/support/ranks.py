@@ -1,4 +1,4 @@
-"""Real ranks for tests: processes with the variables that torchrun gives to its own, without its start and end."""
+"""Real ranks for tests: processes with the variables that torchrun gives, without its start and its end."""
 
 from __future__ import annotations
 

@@ -231,9 +231,7 @@ def occupy_standard_descriptors() -> None:
     os.close(opened)
 
 
-def exporter(
-    given: str | None, token_file: Path | None, environ: Mapping[str, str], name: str
-) -> str | None:
+def exporter(given: str | None, token_file: Path | None, environ: Mapping[str, str], name: str) -> str | None:
     """The exporter to ship to: the one given, else that of the environment.
 
     What the environment says of it and cannot be understood is told; nothing is shipped then.
