@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("benchmarks/*/README.md")])
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]+)\)")
 PAGES_OF = {
     "demo": ["demo"],
     "simulate": ["simulate"],
@@ -97,3 +98,17 @@ def test_links_between_pages_lead_somewhere(page):
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_no_page_holds_both_sides_of_a_merge(page):
     assert re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$", page.read_text(), re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_to_a_part_of_a_page_lead_to_a_heading(page):
+    links = [(page.parent / name if name else page, part) for name, part in ANCHOR.findall(page.read_text())]
+    dead = [(at.name, part) for at, part in links if at.suffix == ".md" and part not in parts_of(at)]
+    assert dead == []
+
+
+def parts_of(page: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
