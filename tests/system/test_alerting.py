@@ -12,10 +12,10 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import httpx
 import pytest
@@ -43,8 +43,11 @@ class Told(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def hooks() -> Iterator[tuple[str, queue.Queue[tuple[str, dict[str, Any]]]]]:
+Notes: TypeAlias = "queue.Queue[tuple[str, dict[str, Any]]]"
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[str, Notes]]:
     """The address of a receiver, and what it was told."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Told)
     server.notes = queue.Queue()  # type: ignore[attr-defined]
@@ -134,9 +137,7 @@ def lines(*, over: bool) -> bytes:
     return b"\n".join(map(encode, events))
 
 
-def told_of(
-    name: str, notes: queue.Queue[tuple[str, dict[str, Any]]], status: str
-) -> tuple[str, dict[str, Any]]:
+def told_of(name: str, notes: Notes, status: str) -> tuple[str, dict[str, Any]]:
     """Where the next note with such an alert went, and the alert."""
     while True:
         path, note = notes.get(timeout=WITHIN_S)
@@ -155,40 +156,62 @@ def rules_are_well(address: str) -> bool:
     return len(rules) > 1 and all(rule["health"] == "ok" for rule in rules)
 
 
-@pytest.mark.service("prometheus-alertmanager")
-@pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(prometheus, marks=pytest.mark.service("prometheus")),
-        pytest.param(
-            victoria_metrics, marks=[pytest.mark.service("victoria-metrics"), pytest.mark.service("vmalert")]
-        ),
-    ],
-)
-def test_a_lost_job_reaches_the_webhook_of_its_team(tmp_path, hooks, engine):
-    """The team of the job is told with the way to the runbook, and told again once it is over."""
-    hooks_url, notes = hooks
+class Watched(NamedTuple):
+    """An exporter that was told of a lost job and is watched; `notes` is what a webhook hears of it."""
+
+    post: str
+    notes: Notes
+    evaluator: str
+
+
+@contextmanager
+def watching(engine: Callable[[Path, str, str], Watchers], directory: Path) -> Iterator[Watched]:
+    """The whole chain from an exporter to a webhook, with an engine in the middle."""
     alertmanager = free_address()
     with ExitStack() as stack:
-        exporter = stack.enter_context(exporter_running("--database", str(tmp_path / "ett.sqlite")))
+        hooks_url, notes = stack.enter_context(receiver())
+        exporter = stack.enter_context(exporter_running("--database", str(directory / "ett.sqlite")))
         post = f"{exporter.url}/api/v1/segments"
         httpx.post(post, content=lines(over=False), trust_env=False).raise_for_status()
-        stack.enter_context(running(alertmanager_command(tmp_path, hooks_url, alertmanager)))
-        evaluator, commands = engine(tmp_path, exporter.url.removeprefix("http://"), alertmanager)
+        stack.enter_context(running(alertmanager_command(directory, hooks_url, alertmanager)))
+        evaluator, commands = engine(directory, exporter.url.removeprefix("http://"), alertmanager)
         for command in commands:
             stack.enter_context(running(command))
+        yield Watched(post, notes, evaluator)
 
-        path, alert = told_of("EttJobLost", notes, "firing")
-        assert path == "/ads"
-        labels = {"job_id": "nightly", "team": "ads", "severity": "critical"}
-        assert alert["labels"] | labels == alert["labels"]
-        assert alert["annotations"]["runbook_url"].endswith("docs/runbooks.md#ettjoblost")
-        assert alert["annotations"]["app_url"].endswith("/job?id=nightly")
 
-        until_s, pause = time.monotonic() + WITHIN_S, threading.Event()
-        while not rules_are_well(evaluator):
-            assert time.monotonic() < until_s, "not every rule was evaluated in time"
-            pause.wait(0.2)
+ENGINES = {"prometheus": prometheus, "victoria-metrics": victoria_metrics}
 
-        httpx.post(post, content=lines(over=True), trust_env=False).raise_for_status()
-        assert told_of("EttJobLost", notes, "resolved")[0] == "/ads"
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Watched]]:
+    """A chain for each engine. All are begun before one is waited for: they take long and do little."""
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(watching(engine, tmp_path_factory.mktemp(name)))
+            for name, engine in ENGINES.items()
+        }
+
+
+@pytest.mark.service("prometheus-alertmanager")
+@pytest.mark.service("prometheus")
+@pytest.mark.service("victoria-metrics")
+@pytest.mark.service("vmalert")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_lost_job_reaches_the_webhook_of_its_team(watched, engine):
+    """The team of the job is told with the way to the runbook, and told again once it is over."""
+    post, notes, evaluator = watched[engine]
+    path, alert = told_of("EttJobLost", notes, "firing")
+    assert path == "/ads"
+    labels = {"job_id": "nightly", "team": "ads", "severity": "critical"}
+    assert alert["labels"] | labels == alert["labels"]
+    assert alert["annotations"]["runbook_url"].endswith("docs/runbooks.md#ettjoblost")
+    assert alert["annotations"]["app_url"].endswith("/job?id=nightly")
+
+    until_s, pause = time.monotonic() + WITHIN_S, threading.Event()
+    while not rules_are_well(evaluator):
+        assert time.monotonic() < until_s, "not every rule was evaluated in time"
+        pause.wait(0.2)
+
+    httpx.post(post, content=lines(over=True), trust_env=False).raise_for_status()
+    assert told_of("EttJobLost", notes, "resolved")[0] == "/ads"
