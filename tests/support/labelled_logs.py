@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from ett_core.failures import Diagnosis, Where, judge, scan
+
 HERE = Path(__file__).resolve().parents[1] / "core" / "failures"
 CASES = HERE / "cases"
 EFFECTS = {"peer_failure", "collective_timeout"}
@@ -85,3 +87,9 @@ def _of_pair(number: int, accept: list[str], text: str) -> Labelled:
         is_victim=set(accept) <= EFFECTS,
         may_be_certain=True,
     )
+
+
+@cache
+def diagnosed(each: Labelled) -> Diagnosis:
+    """What is found of a text as it is; many tests compare with that."""
+    return judge(scan(each.text.encode(), Where(source="log")))

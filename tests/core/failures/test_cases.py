@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 import pytest
-from labelled_logs import Labelled, cases, module, worded
+from labelled_logs import Labelled, cases, diagnosed, module, worded
 from left_out import left_out, score
 
-from ett_core.failures import Diagnosis, Where, judge, scan
 from ett_core.failures.rule import ROOT
 from ett_core.failures.rules import RULES
 
 MATRIX = Path(__file__).resolve().parents[3] / "docs" / "failures-confusion.md"
-
-
-@cache
-def of(each: Labelled) -> Diagnosis:
-    return judge(scan(each.text.encode(), Where(source="log")))
-
 
 UNREAD = "of the half of the last lot that nothing was mended by"
 MISSED = {
@@ -49,12 +41,12 @@ def _marked(each: Labelled, known: Mapping[str, str]):
 
 @pytest.mark.parametrize("each", [_marked(each, MISSED) for each in (*cases(), *worded())])
 def test_a_text_falls_into_an_accepted_class(each: Labelled):
-    assert of(each).failure_class in each.accept, each.text
+    assert diagnosed(each).failure_class in each.accept, each.text
 
 
 @pytest.mark.parametrize("each", [_marked(each, TOO_SURE) for each in cases()])
 def test_nothing_is_more_certain_than_it_can_be(each: Labelled):
-    found = of(each)
+    found = diagnosed(each)
     if not each.may_be_certain:
         assert found.confidence != "certain"
     if each.is_victim:
@@ -68,7 +60,7 @@ DID_IT = {"evicted", "hang", "maintenance", "preempted", "time_limit", "user_can
 
 
 def test_a_row_is_certain_only_where_labelled_logs_bear_it_out():
-    judged = [(each, found) for each in cases() if (found := of(each)).role == ROOT]
+    judged = [(each, found) for each in cases() if (found := diagnosed(each)).role == ROOT]
     rows = [rule for rule in RULES if rule.certain and rule.role == ROOT and rule.failure_class not in DID_IT]
     assert rows
     borne_out = Counter(
@@ -105,7 +97,7 @@ def test_hardly_any_victim_is_blamed_without_the_rows_that_only_it_needs(left_ou
 
 def test_the_confusion_matrix_of_the_docs_is_true(capsys):
     """Printed, so that a change of the tables shows what it moves; after one, the page is what is printed."""
-    page = module("confusion").page([(label, of(label)) for label in cases()])
+    page = module("confusion").page([(label, diagnosed(label)) for label in cases()])
     with capsys.disabled():
         print(f"\n{page}")
     assert MATRIX.read_text() == page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from labelled_logs import Labelled, cases
+from labelled_logs import Labelled, cases, diagnosed
 
 from ett_core.failures import judge, scan
 from ett_core.failures.columns import rejoined
@@ -25,7 +25,7 @@ def broken(text: str, columns: int) -> str:
 
 
 def _unlike(each: Labelled, text: str) -> bool:
-    was, found = judge(scan(each.text.encode())), judge(scan(text.encode()))
+    was, found = diagnosed(each), judge(scan(text.encode()))
     is_lost = was.failure_class in each.accept and found.failure_class not in each.accept
     return is_lost or (found.confidence == "certain" and not each.may_be_certain)
 

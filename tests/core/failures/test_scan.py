@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from labelled_logs import Labelled, cases
+from labelled_logs import Labelled, cases, diagnosed
 
 from ett_core.failures import Diagnosis, judge, scan
 
@@ -108,7 +108,7 @@ srun: error: node-a: task 0: Exited with exit code 1
 
 
 def _unlike(each: Labelled, text: str) -> bool:
-    was, found = diagnosis(each.text), diagnosis(text)
+    was, found = diagnosed(each), diagnosis(text)
     is_lost = was.failure_class in each.accept and found.failure_class not in each.accept
     is_too_sure = found.confidence == "certain" and not each.may_be_certain
     return is_lost or is_too_sure or (each.is_victim and found.role == "root")
