@@ -83,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         _say("ett demo: stopped, nothing of it runs any more")
         return 128 + stopped.number
 
+
 def _stage(arguments: argparse.Namespace, job_id: str, run_dir: Path, ports: tuple[int, int]) -> Stage:
     from ett_cli.demo.stage import LIMIT_S, WATCHED_LIMIT_S, Stage
 

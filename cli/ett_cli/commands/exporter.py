@@ -143,5 +143,6 @@ def run(arguments: argparse.Namespace) -> int:
         return complain("exporter", error, 1)
     return 0
 
+
 def _say_ready(url: str, database: str) -> None:
     print(f"ett exporter: serving {url} (database {database})", flush=True)
