@@ -27,18 +27,18 @@ from ett_exporter.exposition import blocks
 from ett_exporter.text import Sample, head
 
 SAMPLES_A_JOB = 40
+COMPONENT_LABELS = [(component,) for component in COMPONENTS]
+WINDOW_LABELS = [("all",), ("1h",), ("24h",)]
+"""Labels that jobs have in common are one object, as `ett_exporter.job_series` makes them."""
 
 
 def samples_of(job_id: str, chance: random.Random) -> list[Sample]:
     """A job's samples as the exporter has them: 40, most of them seconds by component."""
     made = [("ett_job_info", (f"name of {job_id}", "ads", "dlrm", "c1", "H100", "slurm", "training"), 1)]
-    made += [
-        ("ett_job_component_seconds", (component,), chance.uniform(1, 1e6))
-        for component in list(COMPONENTS)[:20]
-    ]
+    made += [("ett_job_component_seconds", of, chance.uniform(1, 1e6)) for of in COMPONENT_LABELS[:20]]
     plain = [n for n, f in FAMILIES.items() if f.labels == ("job_id",) and f.kind != SUMMARY]
     made += [(name, (), chance.uniform(1, 1e9)) for name in plain]
-    made += [("ett_job_effective_ratio", (w,), chance.random()) for w in ("all", "1h", "24h")]
+    made += [("ett_job_effective_ratio", of, chance.random()) for of in WINDOW_LABELS]
     return made[:SAMPLES_A_JOB]
 
 

@@ -14,9 +14,8 @@ from ett_core.metrics import FAMILIES
 from ett_exporter.breath import breathe
 from ett_exporter.text import JobText, Sample
 
-CHUNK_JOBS = 128
-JOINED_AT_ONCE = 8
-"""Chunks that are joined without a pause: about a millisecond."""
+CHUNK_JOBS = 1024
+"""So many that the text of a family of one line a job is large enough to be sent as it is."""
 JOB_FAMILIES = tuple(name for name, family in FAMILIES.items() if family.labels[:1] == ("job_id",))
 _NO_LINES = [b""] * len(JOB_FAMILIES)
 _ROWS = {family: row for row, family in enumerate(JOB_FAMILIES)}
@@ -31,7 +30,8 @@ class Chunk:
     def __init__(self) -> None:
         self.free = list(range(CHUNK_JOBS - 1, -1, -1))
         """Places that no job has."""
-        self._lines = [b""] * (len(JOB_FAMILIES) * CHUNK_JOBS)
+        self._lines: list[Sequence[bytes]] = [_NO_LINES] * CHUNK_JOBS
+        """Of the job at each place, by family."""
         self.changes = 0
         """How often lines of jobs were put since the last `refresh`."""
         self.texts = [b""] * len(JOB_FAMILIES)
@@ -41,7 +41,7 @@ class Chunk:
 
     def put(self, place: int, lines: Sequence[bytes]) -> None:
         """Let these be the lines of the job at a place, by family."""
-        self._lines[place::CHUNK_JOBS] = lines
+        self._lines[place] = lines
         self.changes += 1
 
     def piece(self, family: int) -> bytes:
@@ -56,8 +56,7 @@ class Chunk:
         if not self.changes:
             return False
         self.changes = 0
-        for family, begin in enumerate(range(0, len(self._lines), CHUNK_JOBS)):
-            text = b"".join(self._lines[begin : begin + CHUNK_JOBS])
+        for family, text in enumerate(map(b"".join, zip(*self._lines, strict=True))):
             if text != self.texts[family]:
                 self.texts[family] = text
                 self._pieces[family] = b""
@@ -120,11 +119,8 @@ class Chunks:
 
     def refresh(self) -> set[str]:
         """Join what changed; returns the families that have lines."""
-        joined = 0
         for chunk in self._chunks:
-            joined += chunk.refresh()
-            if joined == JOINED_AT_ONCE:
-                joined = 0
+            if chunk.refresh():
                 breathe()
         texts = zip(*(chunk.texts for chunk in self._chunks), strict=True)
         return {family for family, of_chunks in zip(JOB_FAMILIES, texts, strict=False) if any(of_chunks)}

@@ -33,7 +33,7 @@ TICK_FOR_S = 0.0125
 TICK_EVERY_S = 0.05
 """Between scrapes a quarter of one processor, at most, goes into renewing."""
 BLOCK_BYTES = 256 * 1024
-WHOLE_BYTES = 64 * 1024
+WHOLE_BYTES = 32 * 1024
 """Parts of this size are sent as they are: to copy them costs more than another piece to send."""
 YOUNG_S = 5.0
 """Views younger than this are left to the scrapes."""

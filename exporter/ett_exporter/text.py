@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from operator import add, itemgetter
+from itertools import chain
+from operator import itemgetter
 from typing import TypeAlias
 
 import msgspec
@@ -21,6 +22,8 @@ LABELS_SHARED = 4096
 """Labels that jobs have in common, dozens each, are one object, and their text is made once. Those that one
 job alone has (`ett_job_info`) pass through."""
 LAYOUTS_SHARED = 1024
+BETWEEN_FAMILIES = b"\0"
+"""No label and no number has it."""
 _SUFFIXES = ("_sum", "_count", "_bucket")
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float]
@@ -48,32 +51,32 @@ def histogram(
 class JobText:
     """The lines of one job, or of none, by family; held by one thread at a time.
 
-    The samples of a job keep their names and labels from one scrape to the next, so what stands
-    before the values is kept.
+    The samples of a job keep their names and labels from one scrape to the next, so all that stands
+    around the values is kept, as one template.
     """
 
-    __slots__ = ("_job_id", "_labels", "_layout", "_prefixes")
+    __slots__ = ("_job_id", "_labels", "_layout", "_template")
 
     def __init__(self, job_id: str | None = None, families: tuple[str, ...] = tuple(FAMILIES)) -> None:
         """`families` are all that may have lines; with a `job_id`, samples leave out that label."""
         self._job_id = job_id
         self._layout = _layout((), families)
         self._labels: Sequence[tuple[str, ...]] = ()
-        self._prefixes: Sequence[bytes] = []
+        self._template = self._layout.template([])
 
     def update(self, samples: Sequence[Sample]) -> Sequence[bytes]:
         """The lines of `samples`, of each family of `families`; empty where it has none."""
         names, labels, values = zip(*samples) if samples else ((), (), ())  # noqa: B905 - all are triples
         if labels != self._labels or names != self._layout.names:
             self._lay_out(names, labels)
-        return self._layout.by_family(list(map(add, self._prefixes, _numbers(values))))
+        return tuple((self._template % self._layout.in_order(_numbers(values))).split(BETWEEN_FAMILIES))
 
     def _lay_out(self, names: Sequence[str], labels: Sequence[tuple[str, ...]]) -> None:
         self._layout = _layout(tuple(names), self._layout.families)
         self._labels = tuple(map(_shared, labels))
         around = (_around(name, of, self._job_id is not None) for name, of in zip(names, labels, strict=True))
-        job = escaped(self._job_id or "").encode()
-        self._prefixes = [before + job + after for before, after in around]
+        job = _of_template(escaped(self._job_id or ""))
+        self._template = self._layout.template([before + job + after for before, after in around])
 
 
 class _Layout:
@@ -85,18 +88,14 @@ class _Layout:
         places: dict[str, list[int]] = {family: [] for family in families}
         for place, name in enumerate(names):
             places[family_of(name)].append(place)
-        several = [family for family in families if len(places[family]) > 1]
-        joined = {family: len(names) + 1 + number for number, family in enumerate(several)}
-        self._several = [itemgetter(*places[family]) for family in several]
-        self._rows: Callable[[list[bytes]], tuple[bytes, ...]]
-        self._rows = itemgetter(*(joined.get(f, *places[f][:1] or [len(names)]) for f in families))
+        self._places = list(places.values())
+        self.in_order: Callable[[list[bytes]], tuple[bytes, ...]]
+        self.in_order = itemgetter(*chain(*self._places)) if len(names) > 1 else tuple
+        """Values of the samples in the order of their lines."""
 
-    def by_family(self, lines: list[bytes]) -> Sequence[bytes]:
-        """The lines of each family as one; `lines` is used up."""
-        lines.append(b"")
-        for these in self._several:
-            lines.append(b"".join(these(lines)))
-        return self._rows(lines)
+    def template(self, lines: Sequence[bytes]) -> bytes:
+        """The lines of the samples with room for their values, family by family."""
+        return BETWEEN_FAMILIES.join(b"".join(lines[place] for place in of) for of in self._places)
 
 
 @lru_cache(LAYOUTS_SHARED)
@@ -144,14 +143,21 @@ def _head(family: str, openmetrics: bool) -> bytes:  # noqa: FBT001 - the cache 
 
 @lru_cache(LABELS_SHARED)
 def _around(name: str, labels: tuple[str, ...], of_job: bool) -> tuple[bytes, bytes]:  # noqa: FBT001 - as above
-    """What stands before the `job_id` of a sample, or its place, and between that and the value."""
+    """What stands before the `job_id` of a sample, or its place, and after that with room for the value."""
     names = FAMILIES[family_of(name)].labels
     if name.endswith("_bucket"):
         names = (*names, "le")
     pairs = [f'{label}="{escaped(value)}"' for label, value in zip(names[of_job:], labels, strict=True)]
     if of_job:
-        return f'{name}{{{names[0]}="'.encode(), ",".join(['"', *pairs]).encode() + b"} "
-    return name.encode(), (f"{{{','.join(pairs)}}} " if pairs else " ").encode()
+        before, after = f'{name}{{{names[0]}="', ",".join(['"', *pairs]) + "} "
+    else:
+        before, after = name, f"{{{','.join(pairs)}}} " if pairs else " "
+    return _of_template(before), _of_template(after) + b"%b\n"
+
+
+def _of_template(text: str) -> bytes:
+    """A text that is to stand in a template as it is."""
+    return text.replace("%", "%%").encode()
 
 
 def escaped(value: str) -> str:
@@ -165,15 +171,15 @@ def escaped(value: str) -> str:
 
 
 def _numbers(values: Sequence[float]) -> list[bytes]:
-    r"""Values as Prometheus writes them, each with the end of its line; JSON's encoder writes floats fastest.
+    """Values as Prometheus writes them; JSON's encoder writes floats fastest.
 
     >>> _numbers([1.5, 3, 1e22]), _numbers([float("inf"), float("nan")])
-    ([b'1.5\n', b'3\n', b'1e22\n'], [b'+Inf\n', b'NaN\n'])
+    ([b'1.5', b'3', b'1e22'], [b'+Inf', b'NaN'])
     """
     text = _encode_lines(values)
     if b"n" in text:
-        return [f"{_number(value)}\n".encode() for value in values]
-    return text.splitlines(keepends=True)
+        return [_number(value).encode() for value in values]
+    return text.splitlines()
 
 
 _encode_lines = msgspec.json.Encoder().encode_lines

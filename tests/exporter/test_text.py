@@ -121,6 +121,17 @@ def test_odd_numbers_are_written_as_prometheus_writes_them(value, text):
     assert list(filter(None, lines)) == [f'ett_job_wall_seconds{{job_id="a"}} {text}\n'.encode()]
 
 
+@pytest.mark.parametrize("name", ["100%", "%b", "%%s", "50%\0", "ü%(x)s"])
+def test_signs_of_a_template_in_names_and_labels_stay_as_they_are(name):
+    """Whatever a job or a component is called, only the value takes the place of a value."""
+    shown = name.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    lines = JobText(name).update([("ett_job_component_seconds", (name,), 2.5), ("ett_job_step", (), 7)])
+    assert b"".join(lines).decode() == (
+        f'ett_job_component_seconds{{job_id="{shown}",component="{shown}"}} 2.5\n'
+        f'ett_job_step{{job_id="{shown}"}} 7\n'
+    )
+
+
 def some(count: int, value: float = 1.0):
     return {f"job-{n}": [("ett_job_wall_seconds", (), value)] for n in range(count)}
 
