@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from sqlalchemy import Connection, Insert, delete, exists, select
+from sqlalchemy import Connection, Insert, exists, select
 
 from ett_exporter.places import Place, Snapshot
 from ett_exporter.schema import jobs, segments, snapshots
@@ -52,11 +52,3 @@ def is_cut(connection: Connection, known: Snapshot) -> bool:
         jobs.c.job_id == known.job_id, jobs.c.pruned_through.is_not(None), ~left
     )
     return connection.execute(query).first() is not None
-
-
-def forget(connection: Connection, from_transaction: int | None) -> None:
-    """Delete all snapshots, or those from a transaction on."""
-    every = delete(snapshots)
-    if from_transaction is not None:
-        every = every.where(snapshots.c.transaction_id >= from_transaction)
-    connection.execute(every)

@@ -16,7 +16,7 @@ import msgspec
 from sqlalchemy import BigInteger, ColumnElement, delete, insert, literal_column, select
 
 from ett_core.events import AnyEvent, encode
-from ett_exporter import closed_rows, merging, segment_rows, snapshot_rows
+from ett_exporter import closed_rows, merging, restored, segment_rows, snapshot_rows
 from ett_exporter.arrivals import WRITERS_REMEMBERED, Arrivals
 from ett_exporter.ingest import Line, Segment
 from ett_exporter.owners import Shard
@@ -29,7 +29,6 @@ from ett_exporter.transactions import Transactions
 from ett_exporter.views import JobPage
 
 _OLDEST_RUNNING = select(literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint", BigInteger))
-_NEXT = select(literal_column("pg_snapshot_xmax(pg_current_snapshot())::text::bigint", BigInteger))
 
 
 class KnownJob(msgspec.Struct, frozen=True, gc=False):
@@ -71,7 +70,9 @@ class Store:
         self._statements = Statements(is_postgresql=self.transactions.is_postgresql)
         self._arrivals = Arrivals(self.transactions, self._statements, has_replicas=shard is not None)
         try:
-            self._forget_the_future()
+            if self.transactions.is_postgresql:
+                with self.transactions.writing() as connection:
+                    restored.adopt(connection)
         except BaseException:
             self.close()
             raise
@@ -238,16 +239,6 @@ class Store:
             connection.execute(delete(journal_offsets).where(journal_offsets.c.path == path))
             values = {"path": path, **msgspec.structs.asdict(reached)}
             connection.execute(insert(journal_offsets).values(values))
-
-    def _forget_the_future(self) -> None:
-        """Places of another server, of which this database is a copy, mean nothing here."""
-        if not self.transactions.is_postgresql:
-            return
-        with self.transactions.writing() as connection:
-            next_id = connection.execute(_NEXT).scalar_one()
-            strange = segments.c.transaction_id >= next_id
-            changed = connection.execute(segments.update().where(strange).values(transaction_id=0)).rowcount
-            snapshot_rows.forget(connection, None if changed else next_id)
 
 
 def raw_line(of: AnyEvent) -> Line:

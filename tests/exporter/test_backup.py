@@ -10,19 +10,27 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
+import postgresql
 import pytest
+from opened import DAY_S, NOW, Opened, started_again
+from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from ett_cli.main import main
+from ett_core.accounting import JobFold
+from ett_core.events import encode
 from ett_exporter import backup
 from ett_exporter.backup import back_up
+from ett_exporter.database import sqlalchemy_url
 from ett_exporter.errors import StoreError
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
 
 ETT = str(Path(sys.executable).with_name("ett"))
-NOW = 1_764_000_200.0
+GROW_OLD = """
+    DO $$ BEGIN FOR i IN 1..5000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$
+"""
 
 
 def test_a_copy_of_a_running_exporter_holds_what_was_acknowledged(exporters, story, tmp_path):
@@ -175,3 +183,46 @@ def test_a_restored_dump_goes_on(cluster, new_database, story):
             service.ingest(body)
         assert service.page("a", NOW).view.details.samples == 2 * 9 * 80
         assert service.page("a", NOW).view.account.wall_s == 142.0
+
+
+@pytest.fixture
+def elsewhere():
+    """A server that has had fewer transactions than `cluster`."""
+    running = postgresql.Cluster()
+    try:
+        yield running
+    finally:
+        running.remove()
+
+
+@pytest.mark.service("postgresql")
+def test_a_dump_restored_on_another_server_keeps_its_snapshots(cluster, elsewhere, new_database, story):
+    """What only a snapshot holds of a job whose events are deleted goes on, and nothing is folded twice."""
+    url, other = new_database(), elsewhere.database("other")
+    engine = create_engine(sqlalchemy_url(url)).execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(GROW_OLD))
+    engine.dispose()
+    with closing(Store(url)) as store:
+        opened = Opened(store)
+        opened.send(story("nightly"))
+        opened.now += 91 * DAY_S
+        opened.clean()
+        assert opened.segments("nightly") == 0
+        first, *rest = story("going", opened.now - 200).bodies().values()
+        opened.service.ingest(first)
+        opened.service.upkeep.save_snapshots(0)
+        for body in rest:
+            opened.service.ingest(body)
+        nightly, going = opened.answer("nightly"), opened.answer("going")
+        cluster.dump(make_url(url).database, "elsewhere")
+    elsewhere.restore("other", str(cluster.directory / "elsewhere"))
+    with closing(Store(other)) as store:
+        opened = Opened(store, opened.now)
+        assert (opened.answer("nightly"), opened.answer("going")) == (nightly, going)
+        assert opened.service.jobs.in_memory("going").unsaved_events == b"".join(rest).count(b"\n")
+        again = started_again(story, opened)
+        opened.service.ingest_events(b"\n".join(map(encode, again)))
+        fold = JobFold("nightly")
+        fold.add([*story("nightly").events, *again])
+        assert opened.service.page("nightly", opened.now).view.account == fold.account(opened.now)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from opened import DAY_S, NOW, Opened
+from opened import DAY_S, NOW, Opened, started_again
 
 from ett_core.accounting import JobFold
 from ett_core.events import (
@@ -49,15 +49,6 @@ def pruned(database: str, *stories: Any) -> Iterator[Opened]:
 
 def sent(opened: Opened, *events: AnyEvent) -> Any:
     return opened.service.ingest_events(b"\n".join(map(encode, events)))
-
-
-def started_again(story: Any, opened: Opened) -> list[AnyEvent]:
-    """The same once more, by other processes, as attempts that follow."""
-    name = f"{opened.now:.0f}-"
-    return [
-        msgspec.structs.replace(event, attempt=event.attempt + int(opened.now), writer=name + event.writer)
-        for event in story("nightly", opened.now - 300).events
-    ]
 
 
 def many_reports(blank_story: Any) -> Any:

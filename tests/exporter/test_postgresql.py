@@ -16,12 +16,16 @@ from ett_exporter.database import sqlalchemy_url
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.ingest import Segment
 from ett_exporter.owners import Shard
+from ett_exporter.places import LAST_ID, Place, Snapshot
+from ett_exporter.schema import segments
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import JournalOffset, Store, raw_line
 
 pytestmark = pytest.mark.service("postgresql")
 NOW = 1_764_000_200.0
+FAR = 10**12
+"""A transaction that no server of a test reaches."""
 END_OTHER_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND datname = current_database()
@@ -165,15 +169,24 @@ def test_a_late_commit_is_not_missed(database_url):
         assert store.arrivals(kept.place) == []
 
 
-def test_a_copy_in_another_cluster_forgets_places_of_the_old_one(database_url):
-    """Transactions that this server has not had yet are taken back to the beginning."""
+@pytest.mark.parametrize("lacking", [set(), {0}, {2}, {1, 4}, {0, 1, 2, 3, 4}])
+def test_places_of_another_server_become_places_of_this_one(database_url, lacking):
+    """A snapshot holds the same segments as before, whatever order the other server gave them."""
     with closing(Store(database_url)) as store:
-        store.append(segment(0), 10.0)
+        places = [store.append(segment(number), 10.0).place for number in range(5)]
+        held_ids = {place.segment_id for number, place in enumerate(places) if number not in lacking}
         with store.transactions.writing() as connection:
-            connection.execute(text("UPDATE segments SET transaction_id = 1000000000000"))
+            for row_id in (place.segment_id for place in places):
+                changed = segments.update().where(segments.c.id == row_id)
+                connection.execute(changed.values(transaction_id=FAR + (row_id not in held_ids) - row_id % 2))
+        beyond = [row_id for row_id in held_ids if row_id % 2 == 0]
+        store.save_snapshots([Snapshot("j", Place(FAR - 1, LAST_ID), beyond, b"")], "code")
     with closing(Store(database_url)) as store:
-        assert [stored.place.transaction_id for stored in store.segments_after("j", store.horizon())] == []
-        assert held(store) == [0]
+        known = store.snapshot("j", "code")
+        after = {stored.place.segment_id for stored in store.segments_after("j", known.place)}
+        assert after - set(known.beyond) == {place.segment_id for place in places} - held_ids
+        assert store.append(segment(5), 10.0).place > known.place
+        assert held(store) == [0, 1, 2, 3, 4, 5]
 
 
 def test_many_exporter_threads_read_while_others_write(database_url):

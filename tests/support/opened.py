@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ett_core.events import AnyEvent
 from ett_exporter.answers import page_answer
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
@@ -47,3 +48,12 @@ class Opened:
     def segments(self, job_id: str) -> int:
         """How many rows hold the events of a job."""
         return sum(1 for _ in self.store.events(job_id))
+
+
+def started_again(story: Any, opened: Opened) -> list[AnyEvent]:
+    """The same once more, by other processes, as attempts that follow."""
+    name = f"{opened.now:.0f}-"
+    return [
+        msgspec.structs.replace(event, attempt=event.attempt + int(opened.now), writer=name + event.writer)
+        for event in story("nightly", opened.now - 300).events
+    ]
