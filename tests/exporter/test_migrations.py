@@ -5,8 +5,12 @@ Both were written by the exporter of that version from the job `old` of conftest
 
 from __future__ import annotations
 
+import itertools
+import signal
 import sqlite3
-from contextlib import closing
+import subprocess
+import sys
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from sqlalchemy import create_engine, inspect, select
 
 from ett_core.accounting import JobFold
 from ett_exporter.database import sqlalchemy_url
+from ett_exporter.errors import StoreError
 from ett_exporter.places import Place
 from ett_exporter.schema import segments
 from ett_exporter.segment_rows import unpacked
@@ -23,41 +28,70 @@ from ett_exporter.store import JournalOffset, Store
 
 DATA = Path(__file__).parent / "data"
 NOW = 1_764_000_200.0
+OPEN = """
+import os, signal, sys
+from itertools import count
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from ett_exporter.store import Store
 
+moments = count()
 
-@pytest.fixture
-def sqlite(tmp_path):
-    path = tmp_path / "ett.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((DATA / "version1.sqlite.sql").read_text())
-    return str(path)
+def pass_moment(*_):
+    if next(moments) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
 
-
-@pytest.fixture
-def postgresql(database_url):
-    engine = create_engine(sqlalchemy_url(database_url))
-    with engine.begin() as connection:
-        for statement in (DATA / "version1.postgresql.sql").read_text().split(";\n"):
-            connection.exec_driver_sql(statement)
-    engine.dispose()
-    return database_url
+for name in ("before_cursor_execute", "after_cursor_execute", "commit"):
+    event.listen(Engine, name, pass_moment)
+Store(sys.argv[1]).close()
+print(next(moments))
+"""
+"""Opens a database, and dies at a moment before, between or after its statements."""
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.service("postgresql"))])
-def old(request):
-    """A database of version 1."""
-    return request.getfixturevalue(request.param)
+def empty(request, tmp_path):
+    """Makes empty databases of an engine."""
+    if request.param == "postgresql":
+        return request.getfixturevalue("new_database")
+    numbers = itertools.count()
+    return lambda: str(tmp_path / f"{next(numbers)}.sqlite")
 
 
 @pytest.fixture
-def new(old, tmp_path, request):
+def of_version_1(empty):
+    """Makes databases of version 1."""
+
+    def fill():
+        database = empty()
+        if "://" not in database:
+            with closing(sqlite3.connect(database)) as connection:
+                connection.executescript((DATA / "version1.sqlite.sql").read_text())
+            return database
+        engine = create_engine(sqlalchemy_url(database))
+        with engine.begin() as connection:
+            for statement in (DATA / "version1.postgresql.sql").read_text().split(";\n"):
+                connection.exec_driver_sql(statement)
+        engine.dispose()
+        return database
+
+    return fill
+
+
+@pytest.fixture
+def old(of_version_1):
+    """A database of version 1."""
+    return of_version_1()
+
+
+@pytest.fixture
+def new(empty):
     """A new database of the same engine."""
-    return request.getfixturevalue("new_database")() if "://" in old else str(tmp_path / "new.sqlite")
+    return empty()
 
 
-def test_what_an_old_database_holds_is_there(old):
-    """A database of version 1 opens, and its job, offsets and repeats are as they were."""
-    with closing(Store(old)) as store:
+def assert_holds_the_old_job(database):
+    with closing(Store(database)) as store:
         service = Service(store, Settings(), clock=lambda: NOW)
         view = service.page("old", NOW).view
         assert (view.account.wall_s, view.details.samples) == (142.0, 2 * 9 * 80)
@@ -70,6 +104,11 @@ def test_what_an_old_database_holds_is_there(old):
         with store.transactions.reading() as connection:
             bodies = [unpacked(blob) for blob in connection.execute(select(segments.c.lines_zlib)).scalars()]
         assert [service.ingest(body, clock_offset_s=50.1).accepted for body in bodies] == [0] * len(bodies)
+
+
+def test_what_an_old_database_holds_is_there(old):
+    """A database of version 1 opens, and its job, offsets and repeats are as they were."""
+    assert_holds_the_old_job(old)
 
 
 def test_an_old_database_goes_on(old, story):
@@ -105,3 +144,35 @@ def test_a_migrated_database_has_the_shape_of_a_new_one(old, new):
     Store(old).close()
     Store(new).close()
     assert shape(old) == shape(new)
+
+
+def opened_until(database, moment):
+    """What came of an exporter that was killed at a moment of its start."""
+    command = [sys.executable, "-c", OPEN, database, str(moment)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def opened_in_the_end(database, eventually):
+    """Open and close a database; a server may take a moment to see that whoever had it is gone."""
+
+    def opens():
+        with suppress(StoreError), closing(Store(database)):
+            return True
+
+    eventually(opens)
+
+
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.sweep), 20])
+@pytest.mark.parametrize("is_old", [True, False], ids=["migrated", "new"])
+def test_a_start_that_is_killed_leaves_a_database_that_opens(empty, of_version_1, eventually, every, is_old):
+    """Killed at any of its statements, a first start or a migration is done by the next; nothing is lost."""
+    make = of_version_1 if is_old else empty
+    whole = make()
+    moments = int(opened_until(whole, -1).stdout)
+    for moment in range(every // 2, moments, every):
+        database = make()
+        assert opened_until(database, moment).returncode == -signal.SIGKILL, moment
+        opened_in_the_end(database, eventually)
+        assert shape(database) == shape(whole), moment
+        if is_old:
+            assert_holds_the_old_job(database)
