@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 from ett_cli.simulate.catalogue import Cause
 from ett_cli.simulate.chance import Chance
 from ett_cli.simulate.hazards import node_name
+from ett_cli.simulate.ledger import Ledger
 from ett_cli.simulate.plans import GPUS_PER_NODE, Plan
 from ett_cli.simulate.settings import Scenario
-from ett_cli.simulate.truth import Ledger
 from ett_cli.simulate.voices import Origin, Told, Voice
 from ett_core.events import LAUNCHER_RANK, Clock, Evidence, Heartbeat
 

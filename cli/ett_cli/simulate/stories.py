@@ -14,12 +14,13 @@ from ett_cli.simulate.catalogue import VANISH, Cause
 from ett_cli.simulate.chance import Chance
 from ett_cli.simulate.endings import death_in_start, die, finish
 from ett_cli.simulate.hazards import Hazards
+from ett_cli.simulate.ledger import Ledger
 from ett_cli.simulate.loops import Loop
 from ett_cli.simulate.plans import GIVE_UP, GPUS_PER_NODE, SUCCEED, Plan
 from ett_cli.simulate.scene import HEARTBEAT_MS, Ending, Hardware, Scene, Telling
 from ett_cli.simulate.settings import Scenario
 from ett_cli.simulate.starts import Habits, Start, draw_start, tell_rank
-from ett_cli.simulate.truth import JobTruth, Ledger
+from ett_cli.simulate.truth import JobTruth
 from ett_cli.simulate.voices import Origin, Told, Voice
 from ett_core.events import AttemptStart, Cache, Compile, Event, FirstBatch, PhaseEnd
 
