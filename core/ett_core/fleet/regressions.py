@@ -3,12 +3,9 @@
     runs of a family     . . .. . . ..  . |  o o  o o o        figure: seconds, or a share of the loop
                          before           since
 
-For each figure the runs are cut in two at a moment, and ranks of the runs after it are compared with
-those before it (Mann and Whitney), only within a family. What is compared is one number a job on
-either side, the median of its runs, after the effect of the world size (Theil and Sen) is taken
-off: a job that starts often counts once, and one run that went wrong moves nothing. The probability
-is exact, multiplied by the number of moments that were tried and held against all figures and
-families asked about (Holm). An alarm also needs enough new jobs, a factor and an amount.
+For each figure the runs are cut in two at the moment since which it most likely became larger
+(`change_points.py`), and the probability that it did not is held against all figures and families
+asked about (Holm). An alarm also needs enough new jobs, a factor and an amount.
 """
 
 from __future__ import annotations
@@ -16,25 +13,21 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 import msgspec
 
 from ett_core.components import CHECKPOINT_BLOCKING, DATA_WAIT, RECOMPILE
+from ett_core.fleet.change_points import FEWEST_JOBS, Point, best_cut, improbable_cut, levelled, sides_of
 from ett_core.fleet.rows import TIME_TO_RECOVER, TIME_TO_START, Run
-from ett_core.fleet.tails import holm, median, rank_sum_tail
+from ett_core.fleet.tails import holm, median
 
 ALL_FAMILIES = ""
 BELOW = 0.01
 """Probability, for all figures and families together, of an alarm where nothing changed."""
-FEWEST_JOBS = 4
-"""Jobs with new runs, and jobs with runs before, without which nothing is compared."""
 SMALLEST_FACTOR = 1.2
 SMALLEST_SECONDS = 5.0
 SMALLEST_SHARE = 0.01
-TELLING = 1e-4
-"""Cuts of which even the clearest outcome would be more probable than this are not tried."""
 JOBS_READ = 60
 """Latest jobs of a family that are compared."""
 JOBS_OF_ALL = 120
@@ -43,9 +36,6 @@ SHARES = frozenset({DATA_WAIT, CHECKPOINT_BLOCKING, RECOMPILE})
 NEW_SHARE, OLD_SHARE = 0.5, 0.1
 """A value that at least half of the jobs after have, and at most a tenth of those before, is new."""
 VALUES_SHOWN = 3
-_SLOPE_POINTS = 60
-MOMENTS_TRIED = 100
-"""Moments near a cut at which it is looked for more closely."""
 _WHOLE: Mapping[str, str] = {"start": TIME_TO_START, "recover": TIME_TO_RECOVER}
 
 
@@ -78,28 +68,12 @@ class Regression(msgspec.Struct, frozen=True, gc=False):
     changed: list[Change]
 
 
-class _Point(NamedTuple):
-    """A figure of one run: `value` is its logarithm, without the effect of the world size."""
-
-    start: float
-    job_id: str
-    family: str
-    size: float
-    value: float
-    plain: float
-
-
-class _Sides(NamedTuple):
-    before: Sequence[float]
-    after: Sequence[float]
-
-
 class _Asked(NamedTuple):
     """One figure of one family, or of all: the moment at which the cut is most improbable by chance."""
 
     scope: str
     figure: str
-    points: Sequence[_Point]
+    points: Sequence[Point]
     since: float
     probability: float
 
@@ -119,11 +93,11 @@ def regressions(runs: Sequence[Run], begin: float, end: float) -> list[Regressio
 
 def _asked(runs: Sequence[Run]) -> Iterator[_Asked]:
     for figure in sorted({figure for run in runs for figure in run.figures}):
-        points = _level([point for run in runs if (point := _point(run, figure)) is not None])
+        points = levelled([point for run in runs if (point := _point(run, figure)) is not None])
         families = sorted({point.family for point in points})
         for scope in [ALL_FAMILIES, *families] if len(families) > 1 else families:
             members = [p for p in points if p.family == scope] if scope else _newest(points, JOBS_OF_ALL)
-            found = _search(members)
+            found = improbable_cut(members)
             if found is not None:
                 yield _Asked(scope, figure, members, *found)
 
@@ -141,13 +115,13 @@ def _latest(runs: Sequence[Run]) -> list[Run]:
     return sorted((run for run in runs if (run.family, run.job_id) in kept), key=lambda run: run.start)
 
 
-def _point(run: Run, figure: str) -> _Point | None:
+def _point(run: Run, figure: str) -> Point | None:
     """The figure of a run; None where it cannot have it."""
     plain = amount_of(run.figures, figure)
     if plain is None:
         return None
     size = math.log2(max(run.world_size, 1))
-    return _Point(run.start, run.job_id, run.family, size, math.log(plain + _floor(figure)), plain)
+    return Point(run.start, run.job_id, run.family, size, math.log(plain + _floor(figure)), plain)
 
 
 def amount_of(figures: Mapping[str, float], figure: str) -> float | None:
@@ -161,7 +135,7 @@ def amount_of(figures: Mapping[str, float], figure: str) -> float | None:
     return 0.0 if _WHOLE.get(figure.partition(".")[0]) in figures else None
 
 
-def _newest(points: Sequence[_Point], jobs: int) -> Sequence[_Point]:
+def _newest(points: Sequence[Point], jobs: int) -> Sequence[Point]:
     """The points of so many jobs, those with the latest ones."""
     newest: dict[str, None] = {}
     for point in reversed(points):
@@ -179,108 +153,11 @@ def _floor(figure: str) -> float:
     return _smallest(figure) / 10
 
 
-def _level(points: Sequence[_Point]) -> list[_Point]:
-    """The same points without what goes with the world size."""
-    slope = _slope(points)
-    return [point._replace(value=point.value - slope * point.size) for point in points]
-
-
-def _slope(points: Sequence[_Point]) -> float:
-    """Median slope over pairs of jobs of one family that differ in size; 0 without such pairs."""
-    first: dict[str, dict[str, _Point]] = defaultdict(dict)
-    for point in points:
-        first[point.family].setdefault(point.job_id, point)
-    slopes = [
-        (b.value - a.value) / (b.size - a.size)
-        for jobs in first.values()
-        for a, b in combinations(list(jobs.values())[-_SLOPE_POINTS:], 2)
-        if a.size != b.size
-    ]
-    return median(slopes) if slopes else 0.0
-
-
-def _search(points: Sequence[_Point]) -> tuple[float, float] | None:
-    """The moment after which ranks are most improbable, and that probability for all moments tried.
-
-    Moments with too few jobs on a side to tell anything, whatever their figures, are not tried.
-    """
-    cuts = [(since, _sides(points, since).values()) for since in _moments(points)]
-    tried = [(since, _tail(sides)) for since, sides in cuts if _rarest(sides) < TELLING]
-    if not tried:
-        return None
-    since, tail = min(tried, key=lambda each: each[1])
-    return since, min(1.0, tail * len(tried))
-
-
-def _moments(points: Sequence[_Point]) -> list[float]:
-    """Moments to cut at, closer together the later: a few jobs ago, half as many more, and so on."""
-    moments: list[float] = []
-    seen: set[str] = set()
-    wanted = FEWEST_JOBS
-    for place in range(len(points) - 1, 0, -1):
-        seen.add(points[place].job_id)
-        if len(seen) < wanted or points[place].start == points[place - 1].start:
-            continue
-        before = {point.job_id for point in points[:place]}
-        if len(before) < FEWEST_JOBS:
-            break
-        moments.append(points[place].start)
-        wanted = len(seen) + max(1, len(seen) // 4)
-    return moments
-
-
-def _sides(points: Sequence[_Point], since: float) -> dict[str, _Sides]:
-    """By family with runs on both sides, one value for each job with runs before, and with runs since."""
-    gathered: dict[str, tuple[dict[str, list[float]], dict[str, list[float]]]] = {}
-    for point in points:
-        sides = gathered.setdefault(point.family, ({}, {}))
-        sides[point.start >= since].setdefault(point.job_id, []).append(point.value)
-    return {
-        family: _Sides([median(v) for v in before.values()], [median(v) for v in after.values()])
-        for family, (before, after) in gathered.items()
-        if before and after
-    }
-
-
-def _rarest(sides: Iterable[_Sides]) -> float:
-    """The probability that all values since are larger than all before, which is the rarest outcome."""
-    return math.prod(1.0 / math.comb(len(old) + len(new), len(new)) for old, new in sides)
-
-
-def _tail(sides: Iterable[_Sides]) -> float:
-    larger = sum(1 for side in sides for old in side.before for new in side.after if new > old)
-    return rank_sum_tail(larger, [(len(side.before), len(side.after)) for side in sides])
-
-
-def _located(points: Sequence[_Point], since: float) -> float:
-    """The moment near a cut that parts the figures best: with the least deviation from two medians."""
-    starts = sorted({point.start for point in points})
-    near = starts.index(since)
-    span = max(len(starts) // 4, FEWEST_JOBS)
-    rivals = starts[max(near - span, 1) : near + span]
-    rivals = rivals[:: max(1, len(rivals) // MOMENTS_TRIED)]
-    rivals = [since, *(at for at in rivals if _is_enough(points, at))]
-    return min(rivals, key=lambda at: (_deviation(points, at), abs(starts.index(at) - near)))
-
-
-def _is_enough(points: Sequence[_Point], since: float) -> bool:
-    sides = _sides(points, since).values()
-    return min(sum(len(side.before) for side in sides), sum(len(side.after) for side in sides)) >= FEWEST_JOBS
-
-
-def _deviation(points: Sequence[_Point], since: float) -> float:
-    """How far the figures lie from the median of their family on their side of a cut, summed."""
-    groups: dict[tuple[str, bool], list[float]] = defaultdict(list)
-    for point in points:
-        groups[point.family, point.start >= since].append(point.value)
-    return sum(sum(abs(value - middle) for value in g) for g in groups.values() for middle in [median(g)])
-
-
 def _told(asked: _Asked, probability: float, runs: Sequence[Run]) -> Regression | None:
     """The regression in full, if it is large enough to be one."""
     points, figure = asked.points, asked.figure
-    since = _located(points, asked.since)
-    by_family = _sides(points, since)
+    since = best_cut(points, asked.since)
+    by_family = sides_of(points, since)
     shifts = [new - old for before, after in by_family.values() for old in before for new in after]
     factor = math.exp(median(shifts))
     old = _by_job(p for p in points if p.start < since and p.family in by_family)
@@ -305,7 +182,7 @@ def _told(asked: _Asked, probability: float, runs: Sequence[Run]) -> Regression 
     )
 
 
-def _by_job(points: Iterable[_Point]) -> dict[str, float]:
+def _by_job(points: Iterable[Point]) -> dict[str, float]:
     values: dict[str, list[float]] = defaultdict(list)
     for point in points:
         values[point.job_id].append(point.plain)
