@@ -25,7 +25,7 @@ from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 from ett_core import events as ev
-from ett_core.accounting.job_lanes import DEFAULTS
+from ett_core.accounting.job import DEFAULTS
 from ett_core.events import AnyEvent
 from ett_exporter.archive import FileArchive
 from ett_exporter.live import LiveJob

@@ -26,11 +26,11 @@ def test_a_trailing_window_moves_through_a_job(held_s, monkeypatch):
         whole = fold.window(begin, end, now)
         for place in [*range(40), *range(39, 0, -5)]:
             at = begin + (place + source.random()) * (end - begin) / 40
-            fresh._earlier = fresh._known_chain = None
+            fresh._lanes.earlier = fresh._known_chain = None
             late, early = fold.window(at, end, now), fold.window(begin, at, now)
             assert late == fresh.window(at, end, now)
             names = {*late, *early}
             together = {name: late.get(name, 0.0) + early.get(name, 0.0) for name in names}
             assert together == pytest.approx(whole, abs=1e-6)
-        edges += len(fold._earlier._edges)
+        edges += len(fold._lanes.earlier._edges)
     assert edges > 10

@@ -6,24 +6,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ett_core.accounting.account import NS, JobAccount, Stretch, in_seconds, nanoseconds
 from ett_core.accounting.chain import Chain
-from ett_core.accounting.job_lanes import DEFAULTS, FoldState, History, JobLanes
-from ett_core.accounting.lane import Lane
+from ett_core.accounting.job_lanes import FoldState, History, JobLanes
 from ett_core.accounting.layout import Layout, cuts_of, lay_out
 from ett_core.accounting.report import account_of, told_until_ns
-from ett_core.accounting.sealed import Sealed
 from ett_core.accounting.settings import Settings
 from ett_core.amounts import Amounts
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.events import AnyEvent
+from ett_core.refusals import Refusals
+
+if TYPE_CHECKING:
+    from typing import Self
+
+DEFAULTS = Settings()
 
 
-class JobFold(JobLanes):
+class JobFold:
     """The streaming fold of one job."""
 
-    __slots__ = ("_known_chain",)
+    __slots__ = ("_archive", "_known_chain", "_lanes", "_settings", "job_id")
 
     def __init__(
         self,
@@ -41,14 +46,46 @@ class JobFold(JobLanes):
             history: where all events can be read again; None keeps them in memory.
             archive: keeps what is rarely needed again.
         """
-        super().__init__(job_id, settings=settings, history=history, archive=archive)
+        self.job_id = job_id
+        self._settings = settings
+        self._archive = archive
+        self._lanes = JobLanes(job_id, settings, history, archive)
         self._known_chain: tuple[float, Chain | None] | None = None
         """The answer to the latest question, as of one moment, until something comes."""
+
+    @classmethod
+    def of_state(
+        cls,
+        state: FoldState,
+        *,
+        settings: Settings,
+        history: History,
+        archive: Archive = IN_MEMORY,
+        is_cut: bool = False,
+    ) -> Self:
+        """The fold that gave `state`; `history` holds every event that it was given, or none where `is_cut`.
+
+        Raises:
+            ValueError: it was made with other settings.
+        """
+        fold = cls(state.job_id, settings=settings, history=history, archive=archive)
+        fold._lanes.load(state, is_cut=is_cut)
+        return fold
 
     def state(self) -> FoldState:
         """The fold as a value."""
         self._known_chain = None
-        return super().state()
+        return self._lanes.state()
+
+    @property
+    def refusals(self) -> Refusals:
+        """Events that could not be folded."""
+        return self._lanes.refusals
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the first events are deleted: what they told stays as it is."""
+        return self._lanes.is_cut
 
     def add(self, events: Iterable[AnyEvent]) -> None:
         """Take in events of this job, in any order; repeats change nothing.
@@ -60,24 +97,28 @@ class JobFold(JobLanes):
             ValueError: an event is of another job.
         """
         self._known_chain = None
-        super().add(events)
+        self._lanes.add(events)
+
+    def take_revised(self) -> float:
+        """From when on reports and phases were told anew since the last call (Unix seconds; infinite: never).
+
+        What an account says of attempts and their failures changes besides: neither is it told here, nor
+        what time alone makes of the end.
+        """
+        return self._lanes.take_revised()
 
     def _layout(self, now: float) -> Layout | None:
-        self._settle()
-        parts = self._parts()
+        lanes = self._lanes
+        lanes.settle()
+        parts = lanes.parts()
         if not parts:
             return None
-        cuts = cuts_of([lane.parts[part] for lane, part in parts], self._job_ends)
+        cuts = cuts_of([lane.parts[part] for lane, part in parts], lanes.job_ends)
         changed = [lane.cut(part, at_ns) for (lane, part), at_ns in zip(parts, cuts, strict=True)]
         if any(changed):
-            self._settle()
-        attempts = [lane.parts[part] for lane, part in self._parts()]
-        return lay_out(attempts, self._job_ends, nanoseconds(now), self._settings)
-
-    def _parts(self) -> list[tuple[Lane, int]]:
-        """The attempts in the order of their numbers: lane and place in it."""
-        lanes = [self._lanes[number] for number in sorted(self._lanes)]
-        return [(lane, part) for lane in lanes for part in range(len(lane.parts))]
+            lanes.settle()
+        attempts = [lane.parts[part] for lane, part in lanes.parts()]
+        return lay_out(attempts, lanes.job_ends, nanoseconds(now), self._settings)
 
     def _chain(self, now: float) -> Chain | None:
         if self._known_chain is None or self._known_chain[0] != now:
@@ -88,48 +129,37 @@ class JobFold(JobLanes):
         chain = self._chain_after_sealed(now)
         if chain is not None:
             return chain
-        self._unseal()
+        lanes = self._lanes
+        lanes.unseal()
         layout = self._layout(now)
         if layout is None:
-            self._earlier = None
+            lanes.earlier = None
             return None
-        chain = Chain.of(layout, self._earlier, self._archive)
-        self._earlier = chain.earlier
-        if not self._may_seal():
+        chain = Chain.of(layout, lanes.earlier, self._archive)
+        lanes.earlier = chain.earlier
+        if not lanes.may_seal():
             return chain
-        self._seal(chain)
+        sealed = lanes.seal(chain.earlier.partitions)
+        chain.earlier.put_away(sealed, chain.seam(lanes.job_ends))
         return self._chain_after_sealed(now) or chain
 
     def _chain_after_sealed(self, now: float) -> Chain | None:
         """The chain, where all lanes but the last are put away and it leaves them as they are."""
-        self._settle()
-        if self._sealed is None or self._earlier is None:
+        lanes = self._lanes
+        lanes.settle()
+        if lanes.sealed is None or lanes.earlier is None:
             return None
-        (lane,) = self._lanes.values()
+        (lane,) = lanes.by_number.values()
         if len(lane.parts) != 1:
             return None
-        before = self._earlier.head.before
-        layout = lay_out(lane.parts, self._job_ends, nanoseconds(now), self._settings, before)
-        return Chain.after(self._earlier, layout, self._job_ends)
-
-    def _may_seal(self) -> bool:
-        last = self._lanes[max(self._lanes)]
-        others = [lane for lane in self._lanes.values() if lane is not last]
-        return bool(others) and len(last.parts) == 1 and all(lane.is_at_rest for lane in others)
-
-    def _seal(self, chain: Chain) -> None:
-        """Put the lanes before the last one away."""
-        lanes = [self._lanes.pop(number) for number in sorted(self._lanes)[:-1]]
-        self._revised_ns = min(self._revised_ns, *(lane.take_revised_ns() for lane in lanes))
-        self._sealed = Sealed(lanes, chain.earlier.partitions, self._settings, self._archive)
-        chain.earlier.put_away(self._sealed, chain.seam(self._job_ends))
-        (last,) = self._lanes.values()
-        self._sequences.put_away(but=last.writers())
+        before = lanes.earlier.head.before
+        layout = lay_out(lane.parts, lanes.job_ends, nanoseconds(now), self._settings, before)
+        return Chain.after(lanes.earlier, layout, lanes.job_ends)
 
     def forget_answers(self) -> None:
         """Let go of what was computed for the latest questions, where no more are expected."""
         self._known_chain = None
-        for lane in self._lanes.values():
+        for lane in self._lanes.by_number.values():
             for part in lane.parts:
                 part.kept = None
 

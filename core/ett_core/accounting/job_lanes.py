@@ -8,9 +8,9 @@ that, the rest is asked of the history.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ett_core.accounting.account import NS, nanoseconds
 from ett_core.accounting.attempt_state import NEVER_NS
@@ -18,21 +18,18 @@ from ett_core.accounting.earlier import Earlier
 from ett_core.accounting.lane import Lane
 from ett_core.accounting.lane_state import LaneState
 from ett_core.accounting.layout import JobEnded
+from ett_core.accounting.partition import Partition
 from ett_core.accounting.sealed import Sealed
 from ett_core.accounting.settings import Settings
-from ett_core.archive import IN_MEMORY, Archive
+from ett_core.archive import Archive
 from ett_core.clocks import CLOCK_TOLERANCE_S, FIRST_MOMENT_S, LAST_MOMENT_S, canonical, order_of
 from ett_core.events import AnyEvent, Clock, JobEnd
 from ett_core.refusals import Refusals
 from ett_core.sequences import WriterSequences
 
-if TYPE_CHECKING:
-    from typing import Self
-
 FIRST_NS, LAST_NS = nanoseconds(FIRST_MOMENT_S), nanoseconds(LAST_MOMENT_S)
 REST_EVERY = 256
 """Events after which the fold looks for attempts to which nothing comes any more."""
-DEFAULTS = Settings()
 History = Callable[[], Iterable[AnyEvent]]
 """Gives every event of the job that was ever added, in any order, repeats allowed."""
 
@@ -51,59 +48,47 @@ class FoldState(NamedTuple):
 
 
 class JobLanes:
-    """The attempts of one job as lanes; what is asked of them is the business of `JobFold`."""
+    """The attempts of one job as lanes; what is asked of them is the business of `JobFold`.
+
+    `history` gives all events again; None keeps them in memory. `archive` keeps what is rarely needed again.
+    """
 
     __slots__ = (
         "_archive",
         "_clocks",
         "_conflict",
-        "_earlier",
         "_history",
-        "_job_ends",
         "_kept",
-        "_lanes",
         "_offsets",
         "_revised_ns",
-        "_sealed",
         "_sequences",
         "_settings",
         "_until_rest",
+        "by_number",
+        "earlier",
         "is_cut",
+        "job_ends",
         "job_id",
         "refusals",
+        "sealed",
     )
 
-    def __init__(
-        self,
-        job_id: str,
-        *,
-        settings: Settings = DEFAULTS,
-        history: History | None = None,
-        archive: Archive = IN_MEMORY,
-    ) -> None:
-        """Start with no events.
-
-        Args:
-            job_id: the job whose events will be added.
-            settings: limits of the accounting.
-            history: where all events can be read again; None keeps them in memory.
-            archive: keeps what is rarely needed again.
-        """
+    def __init__(self, job_id: str, settings: Settings, history: History | None, archive: Archive) -> None:
         self.job_id = job_id
         self._settings = settings
         self._archive = archive
         self.refusals = Refusals()
         """Events that could not be folded."""
         self._until_rest = REST_EVERY
-        self._earlier: Earlier | None = None
+        self.earlier: Earlier | None = None
         """What is known of all attempts but the last."""
-        self._sealed: Sealed | None = None
+        self.sealed: Sealed | None = None
         """Their lanes, while nothing comes to them; the last lane is then the only one at hand."""
         self._kept: list[AnyEvent] | None = [] if history is None else None
         self._history: History = history if history is not None else self._from_memory
         self._sequences = WriterSequences(archive=archive)
-        self._lanes: dict[int, Lane] = {}
-        self._job_ends: list[JobEnded] = []
+        self.by_number: dict[int, Lane] = {}
+        self.job_ends: list[JobEnded] = []
         self._clocks: dict[str, Clock] = {}
         self._offsets: dict[str, int] = {}
         self._conflict = False
@@ -118,55 +103,40 @@ class JobLanes:
             self.job_id,
             asdict(self._settings),
             self._sequences.texts(),
-            [*self._sealed_states(), *(lane.state() for lane in self._lanes.values())],
-            list(self._job_ends),
+            [*self._sealed_states(), *(lane.state() for lane in self.by_number.values())],
+            list(self.job_ends),
             list(self._clocks.values()),
             dict(self._offsets),
             self._conflict,
         )
 
-    @classmethod
-    def of_state(
-        cls,
-        state: FoldState,
-        *,
-        settings: Settings,
-        history: History,
-        archive: Archive = IN_MEMORY,
-        is_cut: bool = False,
-    ) -> Self:
-        """The fold that gave `state`; `history` holds every event that it was given, or none where `is_cut`.
+    def load(self, state: FoldState, *, is_cut: bool) -> None:
+        """Begin where a fold of that `state` was; where `is_cut`, the history has none of its events.
 
         Raises:
             ValueError: it was made with other settings.
         """
-        if state.limits != asdict(settings):
+        if state.limits != asdict(self._settings):
             raise ValueError("a fold was kept with other settings of the accounting")
-        fold = cls(state.job_id, settings=settings, history=history, archive=archive)
-        fold._sequences = WriterSequences(state.sequences, archive)
+        self._sequences = WriterSequences(state.sequences, self._archive)
         for lane in state.lanes:
             told = lane._replace(is_cut=lane.is_cut or is_cut)
-            fold._lanes[lane.number] = Lane.of_state(state.job_id, settings, told, archive, fold.refusals)
-        fold.is_cut = any(lane.is_cut for lane in fold._lanes.values())
-        fold._job_ends, fold._conflict = list(state.job_ends), state.conflict
-        fold._clocks = {clock.of_writer: clock for clock in state.clocks}
-        fold._offsets = dict(state.offsets)
-        return fold
+            self.by_number[lane.number] = self._loaded(told)
+        self.is_cut = any(lane.is_cut for lane in self.by_number.values())
+        self.job_ends, self._conflict = list(state.job_ends), state.conflict
+        self._clocks = {clock.of_writer: clock for clock in state.clocks}
+        self._offsets = dict(state.offsets)
+
+    def _loaded(self, state: LaneState) -> Lane:
+        return Lane.of_state(self.job_id, self._settings, state, self._archive, self.refusals)
 
     def _from_memory(self) -> Iterable[AnyEvent]:
         assert self._kept is not None  # noqa: S101 - this is the history only where events are kept
         return self._kept
 
     def add(self, events: Iterable[AnyEvent]) -> None:
-        """Take in events of this job, in any order; repeats change nothing.
-
-        One that the accounting cannot take in is left out and noted in `refusals`, here or when it is
-        folded.
-
-        Raises:
-            ValueError: an event is of another job.
-        """
-        is_new, lanes, offsets = self._sequences.add, self._lanes, self._offsets
+        """As `JobFold.add`."""
+        is_new, lanes, offsets = self._sequences.add, self.by_number, self._offsets
         events = events if isinstance(events, list) else list(events)
         for event in events:
             if event.job_id != self.job_id:
@@ -193,29 +163,31 @@ class JobLanes:
             self._rest()
 
     def _sealed_states(self) -> list[LaneState]:
-        return [] if self._sealed is None else self._sealed.states()
+        return [] if self.sealed is None else self.sealed.states()
 
     def _new_lane(self, attempt: int) -> Lane:
-        self._unseal()
-        if attempt in self._lanes:
-            return self._lanes[attempt]
-        lane = self._lanes[attempt] = Lane(attempt, self.job_id, self._settings, self._archive, self.refusals)
+        self.unseal()
+        if attempt in self.by_number:
+            return self.by_number[attempt]
+        lane = self.by_number[attempt] = Lane(
+            attempt, self.job_id, self._settings, self._archive, self.refusals
+        )
         return lane
 
     def _rest(self) -> None:
         """Put away what belongs to earlier attempts; what is asked for comes back, and goes here again."""
         self._until_rest = REST_EVERY
-        latest_ns = max((lane.newest_ns for lane in self._lanes.values()), default=0)
-        last = max(self._lanes, default=0)
-        for number, lane in self._lanes.items():
+        latest_ns = max((lane.newest_ns for lane in self.by_number.values()), default=0)
+        last = max(self.by_number, default=0)
+        for number, lane in self.by_number.items():
             if number != last:
                 lane.rest(latest_ns)
-        if self._sealed is not None:
-            self._sequences.put_away(but=self._lanes[last].writers())
+        if self.sealed is not None:
+            self._sequences.put_away(but=self.by_number[last].writers())
 
     def _is_repeat(self, event: AnyEvent) -> bool:
         """Whether a known key came with a content that is known to be the same."""
-        lane = self._lanes.get(event.attempt)
+        lane = self.by_number.get(event.attempt)
         return lane is not None and lane.holds(self._place(event), event)
 
     def _place(self, event: AnyEvent) -> int:
@@ -226,7 +198,7 @@ class JobLanes:
     def _add_about_job(self, event: AnyEvent) -> None:
         if isinstance(event, JobEnd):
             place = (self._place(event), event.attempt, event.rank, event.writer, event.seq)
-            self._job_ends.append(JobEnded(*place, event.status))
+            self.job_ends.append(JobEnded(*place, event.status))
         elif isinstance(event, Clock):
             before = self._clocks.get(event.of_writer)
             if before is None or order_of(before) < order_of(event):
@@ -239,19 +211,20 @@ class JobLanes:
         if offset_ns == self._offsets.get(clock.of_writer, 0):
             return
         self._offsets[clock.of_writer] = offset_ns
-        self._unseal()
-        for lane in self._lanes.values():
+        self.unseal()
+        for lane in self.by_number.values():
             lane.stale = lane.stale or (not lane.is_cut and lane.has_writer(clock.of_writer))
-        if not self.is_cut and any(end.writer == clock.of_writer for end in self._job_ends):
+        if not self.is_cut and any(end.writer == clock.of_writer for end in self.job_ends):
             self._conflict = True
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Fold what is still to be folded, again where that is needed."""
         if self._conflict:
             self._fold_anew()
-        stale = {number: lane for number, lane in self._lanes.items() if lane.stale}
+        stale = {number: lane for number, lane in self.by_number.items() if lane.stale}
         if stale:
             self._refold(stale, canonical(self._history()))
-        for lane in self._lanes.values():
+        for lane in self.by_number.values():
             lane.settle()
             if lane.stale:
                 self._refold({lane.number: lane}, canonical(self._history()))
@@ -269,8 +242,8 @@ class JobLanes:
         """Fold everything again from the history, with one event a key."""
         events = canonical(self._history())
         self._conflict = False
-        self._lanes, self._job_ends, self._clocks, self._offsets = {}, [], {}, {}
-        self._sealed = self._earlier = None
+        self.by_number, self.job_ends, self._clocks, self._offsets = {}, [], {}, {}
+        self.sealed = self.earlier = None
         self._revised_ns = 0
         for event in events:
             if isinstance(event, Clock):
@@ -278,24 +251,40 @@ class JobLanes:
         for event in events:
             if isinstance(event, JobEnd):
                 self._add_about_job(event)
-            elif not isinstance(event, Clock) and event.attempt not in self._lanes:
+            elif not isinstance(event, Clock) and event.attempt not in self.by_number:
                 self._new_lane(event.attempt)
-        self._refold(self._lanes, events)
+        self._refold(self.by_number, events)
 
-    def _unseal(self) -> None:
+    def unseal(self) -> None:
         """Bring back the lanes that were put away."""
-        if self._sealed is not None:
-            lanes = self._sealed.lanes(self.job_id, self.refusals)
-            self._lanes.update((lane.number, lane) for lane in lanes)
-            self._sealed = self._earlier = None
+        if self.sealed is not None:
+            lanes = self.sealed.lanes(self.job_id, self.refusals)
+            self.by_number.update((lane.number, lane) for lane in lanes)
+            self.sealed = self.earlier = None
+
+    def parts(self) -> list[tuple[Lane, int]]:
+        """The attempts in the order of their numbers: lane and place in it."""
+        lanes = [self.by_number[number] for number in sorted(self.by_number)]
+        return [(lane, part) for lane in lanes for part in range(len(lane.parts))]
+
+    def may_seal(self) -> bool:
+        """Whether there are lanes before the last one, to which nothing comes any more."""
+        last = self.by_number[max(self.by_number)]
+        others = [lane for lane in self.by_number.values() if lane is not last]
+        return bool(others) and len(last.parts) == 1 and all(lane.is_at_rest for lane in others)
+
+    def seal(self, partitions: Sequence[Partition]) -> Sealed:
+        """Put the lanes before the last one away, with the partitions of their attempts."""
+        lanes = [self.by_number.pop(number) for number in sorted(self.by_number)[:-1]]
+        self._revised_ns = min(self._revised_ns, *(lane.take_revised_ns() for lane in lanes))
+        self.sealed = Sealed(lanes, partitions, self._settings, self._archive)
+        (last,) = self.by_number.values()
+        self._sequences.put_away(but=last.writers())
+        return self.sealed
 
     def take_revised(self) -> float:
-        """From when on reports and phases were told anew since the last call (Unix seconds; infinite: never).
-
-        What an account says of attempts and their failures changes besides: neither is it told here, nor
-        what time alone makes of the end.
-        """
-        self._settle()
-        since_ns = min([self._revised_ns, *(lane.take_revised_ns() for lane in self._lanes.values())])
+        """As `JobFold.take_revised`."""
+        self.settle()
+        since_ns = min([self._revised_ns, *(lane.take_revised_ns() for lane in self.by_number.values())])
         self._revised_ns = NEVER_NS
         return math.inf if since_ns == NEVER_NS else since_ns / NS

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ett_core.accounting.job import JobFold
-from ett_core.accounting.job_lanes import DEFAULTS, FoldState, History
+from ett_core.accounting.job import DEFAULTS, JobFold
+from ett_core.accounting.job_lanes import FoldState, History
 from ett_core.accounting.settings import Settings
 from ett_core.archive import IN_MEMORY, Archive
 from ett_core.packing import unwrapped, wrapped
