@@ -1,73 +1,38 @@
-"""From views of jobs to the answers of the query API: pure."""
+"""From the page of one job to the answers of the query API about it: pure."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
 
 import msgspec
 
 from ett_core import compile_log
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
 from ett_core.accounting.account import seconds
-from ett_core.components import RECOMPILE, area_seconds
+from ett_core.components import area_seconds
 from ett_core.failures import Diagnosis
-from ett_core.fleet.caches import hit_ratio
-from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure
-from ett_core.process_totals import CacheTotals
 from ett_core.save_costs import as_object
-from ett_core.urgency import in_trouble
-from ett_exporter.answer_types import (
+from ett_exporter.failure_answers import evidence_of
+from ett_exporter.history import rows_of_view
+from ett_exporter.job_rows import row_fields
+from ett_exporter.job_types import (
     Attempts,
-    CacheCounts,
-    CacheRow,
-    CachesOfJob,
     Checkpoints,
     Compilations,
     Decisions,
     FailureRow,
     Job,
-    JobCaches,
     JobFailures,
-    JobRow,
-    JobsTogether,
     RankRow,
     Ranks,
     StretchRow,
     Timeline,
 )
-from ett_exporter.failure_answers import evidence_of
-from ett_exporter.history import rows_of_view
 from ett_exporter.outlines import coarsened
 from ett_exporter.pages import page_of
 from ett_exporter.queries import RowsQuery
-from ett_exporter.views import JobPage, JobView
-
-Fields: TypeAlias = dict[str, Any]
-
-LABELS = ("team", "model", "cluster", "scheduler")
-COMPILE_COMPONENTS = ("start.compile", "recover.compile", RECOMPILE)
-CACHE_LOAD_COMPONENTS = ("start.cache_load", "recover.cache_load")
-
-
-def job_row(view: JobView) -> JobRow:
-    """One job in one row."""
-    return JobRow(**_row(view))
-
-
-def jobs_together(views: Iterable[JobView]) -> JobsTogether:
-    """What all of these jobs are together."""
-    accounts = [view.account for view in views]
-    live = [account for account in accounts if not account.finished]
-    return JobsTogether(
-        states=dict(sorted(Counter(account.state for account in accounts).items())),
-        live=len(live),
-        in_trouble=sum(in_trouble(account) for account in live),
-        unsaved_exposure_s=math.fsum(account.unsaved_exposure_s or 0.0 for account in live),
-    )
+from ett_exporter.views import JobPage
 
 
 def page_answer(page: JobPage) -> Job:
@@ -75,7 +40,7 @@ def page_answer(page: JobPage) -> Job:
     account, details = page.view.account, page.view.details
     return Job(
         as_of=account.as_of,
-        **_row(page.view),
+        **row_fields(page.view),
         attempt_list=list(map(_attempt, account.attempts)),
         failure_list=_failures(page),
         timeline=_stretches(page.timeline),
@@ -194,80 +159,6 @@ def decisions_answer(page: JobPage, query: RowsQuery) -> Decisions:
     )
 
 
-def caches_of_job(view: JobView) -> CachesOfJob:
-    """The compile caches of a job."""
-    return CachesOfJob(**_caches(view))
-
-
-def job_caches_answer(view: JobView) -> JobCaches:
-    """The same as an answer of its own."""
-    return JobCaches(as_of=view.account.as_of, **_caches(view))
-
-
-def _row(view: JobView) -> Fields:
-    return {**_identity(view), **_time(view), **_progress(view), **_checkpoint_totals(view)}
-
-
-def _identity(view: JobView) -> Fields:
-    account, details = view.account, view.details
-    return {
-        "job_id": account.job_id,
-        "job_name": view.label("job_name") or account.job_id,
-        **{name: view.label(name) for name in LABELS},
-        "purpose": view.purpose,
-        "accelerator_type": details.accelerator_type,
-        "accelerators": details.accelerators,
-        "world_size": details.world_size,
-    }
-
-
-def _time(view: JobView) -> Fields:
-    account = view.account
-    return {
-        "state": account.state,
-        "state_since": account.state_since,
-        "finished": account.finished,
-        "start": account.start,
-        "end": account.end,
-        "wall_s": account.wall_s,
-        "components": dict(account.components),
-        "groups": account.groups,
-        "ett_percent": account.ett_percent,
-        "tts_s": account.tts_s,
-        "ttr_s": account.ttr_s,
-        "failures": len(account.failures),
-        "infra_failures": infra_failures(view.diagnoses),
-        "attempts": len(account.attempts),
-        "unsaved_exposure_s": account.unsaved_exposure_s,
-    }
-
-
-def _progress(view: JobView) -> Fields:
-    account = view.account
-    return {
-        "attempt": account.attempts[-1].attempt if account.attempts else None,
-        "step": account.step,
-        "samples": view.details.samples,
-        "last_progress_at": account.last_progress_at,
-        "last_event_at": account.last_event_at,
-        "caches": {
-            name: CacheCounts(total.hits, total.misses, total.bypasses)
-            for name, total in view.details.caches.items()
-        },
-    }
-
-
-def _checkpoint_totals(view: JobView) -> Fields:
-    details = view.details
-    durable = details.last_durable
-    return {
-        "checkpoint_blocking_s": details.checkpoint_blocking_s,
-        "checkpoint_count": details.checkpoint_count,
-        "last_durable_at": durable.time if durable else None,
-        "last_durable_step": durable.step if durable else None,
-    }
-
-
 def _failures(page: JobPage) -> list[FailureRow]:
     account = page.view.account
     rows = rows_of_view(page.view).failures
@@ -315,40 +206,6 @@ def _ranks(page: JobPage, attempt: AttemptAccount) -> list[RankRow]:
             )
         )
     return rows
-
-
-def _caches(view: JobView) -> Fields:
-    account, details = view.account, view.details
-    totals = list(details.caches.values())
-    return {
-        "job_id": account.job_id,
-        "job_name": view.label("job_name") or account.job_id,
-        **{name: view.label(name) for name in ("cluster", "team", "model")},
-        "start": account.start,
-        "config_hash": details.config_hash,
-        "versions": details.versions,
-        "hit_ratio": hit_ratio(totals),
-        "caches": {name: cache_row(total) for name, total in details.caches.items()},
-        "compile_s": details.compile_s,
-        "compile_wall_s": _sum(account.components, COMPILE_COMPONENTS),
-        "cache_load_wall_s": _sum(account.components, CACHE_LOAD_COMPONENTS),
-    }
-
-
-def cache_row(total: CacheTotals) -> CacheRow:
-    """The totals of one cache."""
-    return CacheRow(
-        hits=total.hits,
-        misses=total.misses,
-        bypasses=total.bypasses,
-        saved_s=total.saved_s,
-        bytes=total.bytes,
-        hit_ratio=hit_ratio([total]),
-    )
-
-
-def _sum(components: Mapping[str, float], names: Iterable[str]) -> float:
-    return sum(components.get(name, 0.0) for name in names)
 
 
 def _stretches(timeline: Iterable[Stretch]) -> list[StretchRow]:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ett_exporter import answer_types as answers
+from ett_exporter import cache_types as caches
 from ett_exporter import failure_types as failures
+from ett_exporter import job_types as job
 from ett_exporter import lever_types as levers
 from ett_exporter import queries
 from ett_exporter.service import Accepted
@@ -83,33 +85,33 @@ ENDPOINTS: Sequence[Endpoint] = (
         "timeline",
         "/api/v1/jobs/{job_id}/timeline",
         "where the time of a job went",
-        answers.Timeline,
+        job.Timeline,
         queries.TimelineQuery,
     ),
-    _read("attempts", "/api/v1/jobs/{job_id}/attempts", "the attempts of a job", answers.Attempts),
-    _read("ranks", "/api/v1/jobs/{job_id}/ranks", "the ranks of a job's latest attempt", answers.Ranks),
+    _read("attempts", "/api/v1/jobs/{job_id}/attempts", "the attempts of a job", job.Attempts),
+    _read("ranks", "/api/v1/jobs/{job_id}/ranks", "the ranks of a job's latest attempt", job.Ranks),
     _read(
-        "job_failures", "/api/v1/jobs/{job_id}/failures", "why a job failed", answers.JobFailures
+        "job_failures", "/api/v1/jobs/{job_id}/failures", "why a job failed", job.JobFailures
     ),
     _read(
-        "checkpoints", "/api/v1/jobs/{job_id}/checkpoints", "the checkpoints of a job", answers.Checkpoints
+        "checkpoints", "/api/v1/jobs/{job_id}/checkpoints", "the checkpoints of a job", job.Checkpoints
     ),
-    _read("job_caches", "/api/v1/jobs/{job_id}/caches", "the compile caches of a job", answers.JobCaches),
+    _read("job_caches", "/api/v1/jobs/{job_id}/caches", "the compile caches of a job", caches.JobCaches),
     _read(
         "compilations",
         "/api/v1/jobs/{job_id}/compilations",
         "what a job compiled, and why again",
-        answers.Compilations,
+        job.Compilations,
         queries.RowsQuery,
     ),
     _read(
         "decisions",
         "/api/v1/jobs/{job_id}/decisions",
         "what the pipeline of a job decided, and why",
-        answers.Decisions,
+        job.Decisions,
         queries.RowsQuery,
     ),
-    _read("job", "/api/v1/jobs/{job_id}", "one job in full", answers.Job, queries.SpanQuery),
+    _read("job", "/api/v1/jobs/{job_id}", "one job in full", job.Job, queries.SpanQuery),
     _read(
         "failure",
         "/api/v1/failures/{failure_id}",
@@ -136,7 +138,7 @@ ENDPOINTS: Sequence[Endpoint] = (
     _read("runs", "/api/v1/runs", "attempts with their figures", failures.Runs, queries.RunsQuery),
     _read("families", "/api/v1/families", "families of jobs and their usual figures", failures.Families,
           queries.WindowQuery),
-    _read("caches", "/api/v1/caches", "the compile caches of many jobs", answers.Caches, queries.Page),
+    _read("caches", "/api/v1/caches", "the compile caches of many jobs", caches.Caches, queries.Page),
     _read(
         "cache_runs",
         "/api/v1/caches/runs",

@@ -9,8 +9,8 @@ import msgspec
 
 from ett_core.fleet.rows import Failure, Run
 from ett_core.fleet.tails import median
-from ett_exporter.answer_types import EvidenceRow
 from ett_exporter.failure_types import FailureBucket, FailureGroup, FailureOfJob, RunRow
+from ett_exporter.job_types import EvidenceRow
 from ett_exporter.views import JobPage, JobView
 
 HOUR_S = 3600.0

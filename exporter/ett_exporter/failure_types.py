@@ -14,7 +14,8 @@ from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
 from ett_core.fleet.recurrence import Recurrence
 from ett_core.fleet.regressions import Regression
-from ett_exporter.answer_types import Answer, EvidenceRow
+from ett_exporter.answer_types import Answer
+from ett_exporter.job_types import EvidenceRow
 
 
 class FailureOfJob(FailureAccount, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from ett_core.fleet.what_if import (
     saving_of,
     warm_shares,
 )
-from ett_exporter.answers import cache_row
+from ett_exporter.cache_answers import cache_row
 from ett_exporter.fleet import weight_of
 from ett_exporter.fleet_sums import kind_of
 from ett_exporter.lever_types import CacheComparison, CacheRunRow, LeverRow, Sum

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ett_core.fleet.cache_compare import Difference
-from ett_exporter.answer_types import Answer, CacheRow
+from ett_exporter.answer_types import Answer
+from ett_exporter.cache_types import CacheRow
 
 
 class CacheRunRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,40 +11,33 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from ett_core.urgency import urgency
-from ett_exporter.answer_types import (
-    Attempts,
-    Caches,
-    Changes,
-    Checkpoints,
-    Compilations,
-    Decisions,
-    Fleet,
-    FleetPart,
-    Health,
-    Job,
-    JobCaches,
-    JobFailures,
-    Jobs,
-    Ranks,
-    Timeline,
-)
+from ett_exporter.answer_types import Changes, Fleet, FleetPart, Health, Jobs
 from ett_exporter.answers import (
     attempts_answer,
-    caches_of_job,
     checkpoints_answer,
     compilations_answer,
     decisions_answer,
-    job_caches_answer,
     job_failures_answer,
-    job_row,
-    jobs_together,
     page_answer,
     ranks_answer,
     timeline_answer,
 )
+from ett_exporter.cache_answers import caches_of_job, job_caches_answer
+from ett_exporter.cache_types import Caches, JobCaches
 from ett_exporter.fleet import Window, groups_of, left_out
 from ett_exporter.fleet_spans import WHOLE, FleetSpans, edges_of
 from ett_exporter.fleet_sums import Sums, part_of
+from ett_exporter.job_rows import job_row, jobs_together
+from ett_exporter.job_types import (
+    Attempts,
+    Checkpoints,
+    Compilations,
+    Decisions,
+    Job,
+    JobFailures,
+    Ranks,
+    Timeline,
+)
 from ett_exporter.outlines import STRETCHES_SHOWN, Outlines, coarsened
 from ett_exporter.pages import page_of
 from ett_exporter.queries import (

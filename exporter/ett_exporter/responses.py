@@ -12,9 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ett_exporter.answer_types import Answer, Job, JobCaches, Problem
+from ett_exporter.answer_types import Answer, Problem
+from ett_exporter.cache_types import JobCaches
 from ett_exporter.errors import StoreError
 from ett_exporter.failure_types import FailureDetail
+from ett_exporter.job_types import Job
 
 Timed: TypeAlias = Answer | Job | JobCaches | FailureDetail
 """Answers that tell their moment."""
