@@ -25,7 +25,7 @@ from ett_exporter.answers import (
 from ett_exporter.cache_answers import caches_of_job, job_caches_answer
 from ett_exporter.cache_types import Caches, JobCaches
 from ett_exporter.fleet import Window, groups_of, left_out
-from ett_exporter.fleet_spans import WHOLE, FleetSpans, edges_of
+from ett_exporter.fleet_spans import FleetSpans, edges_of
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.job_rows import job_row, jobs_together
 from ett_exporter.job_types import (
@@ -52,6 +52,7 @@ from ett_exporter.queries import (
     SpanQuery,
     TimelineQuery,
 )
+from ett_exporter.running_sums import WHOLE
 from ett_exporter.service import QUICKLY_S, Service
 from ett_exporter.views import WINDOWS_S, JobPage, JobView
 
@@ -229,10 +230,11 @@ class Reads:
         if begin is None:
             begin = min((view.account.start for view in views), default=now)
         edges = edges_of(begin, end, query.buckets or 1)
-        sums = self._spans.sums(views, edges, now)
         parts = list(pairwise(edges)) if query.buckets else []
         named = [Window(*part, str(place)) for place, part in enumerate(parts)]
-        return self._answer(sums, query, [Window(begin, end, WHOLE), *named])
+        jobs = None if query.end is None else replace(query, purpose="", weight="job", group_by=None)
+        with self._spans.sums(views, edges, now, jobs) as sums:
+            return self._answer(sums, query, [Window(begin, end, WHOLE), *named])
 
     def _answer(
         self, sums: Sums, query: FleetQuery, windows: Sequence[Window]

@@ -76,7 +76,7 @@ class Counts(msgspec.Struct, frozen=True):
     recovered_s: float = 0.0
 
 
-class JobView(msgspec.Struct, frozen=True):
+class JobView(msgspec.Struct, frozen=True, weakref=True):
     """One job at one moment: its account, its details, its trailing windows."""
 
     account: JobAccount

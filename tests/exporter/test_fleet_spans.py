@@ -6,6 +6,7 @@ import os
 import random
 
 import pytest
+from msgspec.structs import replace
 from plausible import EPOCH, plausible
 
 from ett_core import events as ev
@@ -17,9 +18,9 @@ from ett_exporter.places import Kept, Place
 class OneJob:
     """A service that has one live job, which was told nothing before; counts how often it is read."""
 
-    def __init__(self):
+    def __init__(self, name="job"):
         self.told = []
-        self.job = LiveJob("job", 0.0, self)
+        self.job = LiveJob(name, 0.0, self)
         self.read = 0
 
     def events(self):
@@ -51,9 +52,9 @@ class OneJob:
 
 def parts(spans, view, edges, now):
     """Nanoseconds by component in each part, and in all."""
-    sums = spans.sums([view], edges, now)
     names = [*(str(place) for place in range(len(edges) - 1)), "whole"]
-    return [[dict(total.amounts_ns(name)) for _, total in sums.of_window(name)] for name in names]
+    with spans.sums([view], edges, now, "all") as sums:
+        return [[dict(total.amounts_ns(name)) for _, total in sums.of_window(name)] for name in names]
 
 
 def edges_at(now, size_s, count):
@@ -109,3 +110,51 @@ def test_a_job_that_trains_is_read_once_for_each_part():
         ]
         assert [part[0] if part else {} for part in found[:-1]] == seconds
     assert one.read <= 12 + 2
+
+
+class SomeJobs:
+    """A service of several jobs, each as `OneJob`."""
+
+    def __init__(self, names):
+        self.jobs = {name: OneJob(name) for name in names}
+
+    def cut(self, job_id, now, edges):
+        return self.jobs[job_id].cut(job_id, now, edges)
+
+    def stands(self, job_id, serial):
+        return self.jobs[job_id].stands(job_id, serial)
+
+    def spans(self, job_id, now, edges):
+        return self.jobs[job_id].spans(job_id, now, edges)
+
+
+@pytest.mark.parametrize("seed", range(100 if os.environ.get("ETT_FULL") == "1" else 4))
+def test_sums_that_go_on_are_those_of_the_jobs_as_they_are(seed):
+    """Whichever jobs go on, come or are asked for no more, from question to question."""
+    source = random.Random(seed)
+    told = {f"job-{number}": plausible(source)[0] for number in range(4)}
+    some, views = SomeJobs(told), {}
+    spans, now = FleetSpans(some), EPOCH
+    while any(told.values()):
+        now = max(now, min(events[0].time for events in told.values() if events)) + source.choice((0.5, 5.0))
+        for name, events in told.items():
+            due = [event for event in events if event.time <= now]
+            if due and source.random() < 0.7:
+                del events[: len(due)]
+                some.jobs[name].tell([replace(event, job_id=name) for event in due])
+                views[name] = some.jobs[name].job.view(now)
+        shown = [view for view in views.values() if view is not None and source.random() < 0.9]
+        edges = edges_at(now, 60.0, 12)
+        assert added(spans, shown, edges, now) == added(FleetSpans(some), shown, edges, now)
+
+
+def added(spans, views, edges, now):
+    """Jobs, nanoseconds by component and moments, by part and kind of job."""
+    with spans.sums(views, edges, now, "all") as sums:
+        return {
+            name: {
+                kind: (total.jobs(name), dict(total.amounts_ns(name)), total.starts, total.failed_at)
+                for kind, total in sums.of_window(name)
+            }
+            for name in [*(str(place) for place in range(len(edges) - 1)), "whole"]
+        }
