@@ -25,7 +25,7 @@ from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.folds import Folds
 from ett_exporter.past import Past
 from ett_exporter.places import Kept, Place, Snapshot, Stored
-from ett_exporter.views import WINDOWS_S, Counts, DetailsView, JobPage, JobView, counts_of, details_view
+from ett_exporter.views import Counts, DetailsView, JobPage, JobView, can_rest, counts_of, details_view
 
 VIEW_AGE_S = 1.0
 BUSY_WAIT_S = 0.05
@@ -164,18 +164,10 @@ class LiveJob:
         with self._lock:
             view = self.known_view
             folds = self._folds
-            if folds.is_built and not self._changed and view is not None and self._can_rest(view, now):
+            if folds.is_built and not self._changed and view is not None and can_rest(view, now):
                 folds.clear()
                 self._is_unloaded = True
             return not folds.is_built
-
-    @staticmethod
-    def _can_rest(view: JobView, now: float) -> bool:
-        """Whether a job is over and no trailing window begins within it."""
-        account = view.account
-        if not account.finished or now < account.as_of:
-            return False
-        return not any(account.start < now - length_s < account.end for length_s in WINDOWS_S.values())
 
     def _build_or_go_on(self) -> None:
         """As `_build`; where that fails, what was folded before is shown for longer."""
@@ -248,7 +240,7 @@ class LiveJob:
     def _view(self, now: float) -> JobView | None:
         """A view that is new, or up to `VIEW_AGE_S` old if nothing came since: readers share it."""
         known = self.known_view
-        if self._is_unloaded and known is not None and self._can_rest(known, now):
+        if self._is_unloaded and known is not None and can_rest(known, now):
             if now - known.account.as_of >= VIEW_AGE_S:
                 account = replace(known.account, as_of=now)
                 known = replace(known, account=account, windows=self._folds.windows(account))

@@ -140,6 +140,14 @@ def has_settled(failure: FailureAccount, as_of: float) -> bool:
     return failure.ttr_s is not None or as_of - failure.time >= SETTLED_AFTER_S
 
 
+def can_rest(view: JobView, now: float) -> bool:
+    """Whether a job is over and no trailing window begins within it."""
+    account = view.account
+    if not account.finished or now < account.as_of:
+        return False
+    return not any(account.start < now - length_s < account.end for length_s in WINDOWS_S.values())
+
+
 def counts_of(account: JobAccount, diagnoses: Sequence[Diagnosis], before: Counts) -> Counts:
     """What the job counts, at least what it counted `before`."""
     settled = [
