@@ -141,8 +141,7 @@ def test_a_place_without_compilations_is_status_one(tmp_path, capsys):
     assert (status, out) == (1, "")
     assert "no compilation in there" in err
     status, _, err = told([tmp_path / "none.log"], capsys)
-    assert status == 1
-    assert "no such file or directory" in err
+    assert (status, err) == (1, f"ett advise: {tmp_path / 'none.log'}: no such file or directory\n")
 
 
 def test_lines_that_are_no_trace_are_passed_over():

@@ -230,10 +230,13 @@ def _gather(places: Sequence[str], job: str | None) -> tuple[list[Compilation], 
         ValueError: they hold several jobs, and none is asked for.
     """
     from ett_cli.compile_traces import LOG_SUFFIX, logs_below, read_trace
+    from ett_cli.journals import STDIN
     from ett_core.shapes import oldest
 
     traces, journals = [], []
     for place in map(Path, places):
+        if str(place) != STDIN:
+            place.stat()
         found = [read_trace(log) for log in logs_below(place)]
         traces += found
         if place.suffix != LOG_SUFFIX and not any(trace.compilations for trace in found):
