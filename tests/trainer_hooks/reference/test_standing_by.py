@@ -38,8 +38,10 @@ def is_keeper(pid):
 
 
 def serve(launcher):
-    """Have standbys run as if there were idle processors, which a busy machine may never have."""
+    """Have standbys run as the ranks do, for there may be no idle processors."""
     for keeper in keepers(launcher):
+        with suppress(OSError):  # it has ended, or the kernel does not share by sessions
+            (procfs.PROC / str(keeper) / "autogroup").write_text("0")
         for thread in threads_below(keeper):
             with suppress(ProcessLookupError):  # it has ended
                 if os.sched_getscheduler(thread) == os.SCHED_IDLE:
