@@ -6,6 +6,35 @@ from ett_core.failures.rule import CASCADE, Rule
 
 CLOUDS = (
     Rule(
+        failure_class="user_cancelled",
+        needles=("user-initiated", "user initiated", "by-user"),
+        pattern=r"user[- ]initiated (?:termination|shutdown|stop|cancel\w*)|\binstance-(?:terminated|stopped)-by-user\b",
+        example="Spot Instance terminated due to user-initiated termination. [instance-terminated-by-user]",
+        counter_example="Spot Instance interrupted by the cloud [instance-terminated-by-price]",
+    ),
+    Rule(
+        failure_class="preempted",
+        needles=(
+            "termination is imminent",
+            "imminent termination",
+            "instance-terminated-",
+            "spotinstancetermination",
+        ),
+        pattern=r"(?:metadata|instance|node|vm|machine|host|spot|cloud)\b.{0,80}(?:termination is imminent|imminent termination)"
+        r"|\binstance-terminated-(?:by-price|no-capacity|capacity-oversubscribed|by-service)\b|\bSpotInstanceTermination\b",
+        example="start-worker 2024/12/17 16:03:58 GCP Metadata Service says termination is imminent",
+        counter_example="the termination of the lease is near",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="object_store",
+        needles=("unable to parse exceptionname", "aws_logging.cc"),
+        pattern=r"unable to parse ExceptionName: \w|aws_logging\.cc:\d+\] curl returned error code [1-9]",
+        example="XAmzContentSHA256Mismatch: Unable to parse ExceptionName: XAmzContentSHA256Mismatch Message: The header does not match",
+        counter_example="aws_logging.cc:57] Connection has been released",
+        weak=True,
+    ),
+    Rule(
         failure_class="environment_error",
         needles=(
             "oci runtime create failed",

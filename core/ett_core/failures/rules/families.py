@@ -186,8 +186,15 @@ FAMILIES = (
     Rule(
         failure_class="collective_timeout",
         role=CASCADE,
-        needles=("ei0002", "ei0006", "notify register times out", "getting socket times out", "hccl"),
-        pattern=r"EI000[26]: |notify register times out|getting socket times out|HCCL.{0,120}(?:timeout occurred|watchdog thread terminated)",
+        needles=(
+            "ei0002",
+            "ei0006",
+            "notify register times out",
+            "getting socket times out",
+            "stream sync",
+            "hccl",
+        ),
+        pattern=r"EI000[26]: |stream sync(?:hronize)? timeout|notify register times out|getting socket times out|HCCL.{0,120}(?:timeout occurred|watchdog thread terminated)",
         example="EI0002: The wait execution of the Notify register times out.",
         counter_example="HCCL INFO the timeout is 1800 s",
     ),

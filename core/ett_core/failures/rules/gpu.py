@@ -148,7 +148,7 @@ GPU = (
     Rule(
         failure_class="gpu_app_fault",
         needles=("assertion `", "assertion '"),
-        pattern=r"\.cuh?:\d+:.{0,120}block: \[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] assertion",
+        pattern=r"\.cuh?:\d+:.{0,400}\b(?:block|thread): \[.{0,200}\] assertion",
         example="Indexing.cu:1141: indexSelectLargeIndex: block: [615,0,0], thread: [1,0,0] Assertion `i < n` failed.",
         counter_example="test_model.py:14: Assertion `x == y` was checked",
         certain=True,

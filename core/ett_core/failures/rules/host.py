@@ -236,12 +236,20 @@ HOST = (
             "magic number",
         ),
         pattern=r"image file is truncated|truncated (?:file|sample|record|image)|cannot identify image file"
-        r"|\b(?:crc\d*|checksum)\b.{0,40}(?:mismatch|error|failed)|(?:sample|record|shard|image|parquet|tfrecord|arrow|dataset).{0,60}corrupt"
+        r"|\b(?:crc\d*|checksum)\b.{0,40}(?:mismatch|error|failed)|(?:sample|record|shard|image|parquet|tfrecord|arrow|dataset).{0,60}(?<!\d )corrupt"
         r"|corrupt(?:ed)? (?:sample|record|shard|image|jpeg|parquet|data|block)|invalid data found when processing|moov atom"
         r"|premature end of (?:jpeg|file)|compressed file ended before|BadZipFile|magic bytes not found|not a parquet file",
         example="OSError: image file is truncated (12 bytes not processed)",
         counter_example="log output was truncated to 100 lines",
         certain=True,
+    ),
+    Rule(
+        failure_class="not_a_failure",
+        role=WARNING,
+        needles=("premature end of jpeg file", "corrupt jpeg data: ", "libpng warning: "),
+        pattern=r"(?:^\s{0,12}|\])(?:premature end of jpeg file|corrupt jpeg data: .{1,80})\s{0,12}$|libpng warning: ",
+        example="Corrupt JPEG data: 1041 extraneous bytes before marker 0xd9",
+        counter_example="cv2.error: OpenCV imdecode: corrupt JPEG data: premature end of data segment",
     ),
     Rule(
         failure_class="not_a_failure",

@@ -151,6 +151,7 @@ NETWORK = (
             "timed out waiting for key",
             "wait timeout after",
             "watchdog got stuck",
+            "watchdog caught collective",
             "collective operation time-out",
             "timed out waiting",
             "monitoredbarrier",
@@ -159,7 +160,7 @@ NETWORK = (
             "send operation to complete",
             "socket timeout",
         ),
-        pattern=r"collective operation time-?out|timeout at nccl work: \d|tim(?:eout|ed out) waiting for key|wait timeout after \d+ ?ms"
+        pattern=r"collective operation time-?out|watchdog caught collective\b|timeout at nccl work: \d|tim(?:eout|ed out) waiting for key|wait timeout after \d+ ?ms"
         r"|watchdog got stuck|application timeout caused pair closure|timed out in monitoredBarrier|failed to pass monitoredBarrier|monitoredBarrier.{0,120}(?:failed|did not|timed? ?out|received errors)"
         r"|timed out waiting \d+ ?ms for (?:recv|send) operation|store.{0,40}socket timeout",
         example="[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)",
@@ -182,6 +183,9 @@ NETWORK = (
             "has failed to shutdown the rendezvous",
             "remote server shutdown or crash",
             "stopped sending heartbeats",
+            "no heartbeat for ",
+            "no heartbeat from ",
+            "lack of heartbeat",
             "horovod has been shut down",
         ),
         example="The node 'node-a_187281_0' has failed to send a keep-alive heartbeat to the rendezvous 'none'",

@@ -140,8 +140,9 @@ PLATFORMS = (
             "no module named",
             "cannot open shared object",
             "importerror",
+            "localrank -1",
         ),
-        pattern=r"NCCL INFO .{0,60}\bplugin\b|could not load dynamic library"
+        pattern=r"NCCL INFO .{0,60}\bplugin\b|NCCL (?:INFO|WARN) \[service thread\] .{0,60}localRank -1\b|could not load dynamic library"
         r"|(?:no module named|cannot open shared object|importerror)\b.{0,200}"
         r"(?:fall(?:ing)? ?back|optional|\bdisabl\w+|will not be (?:used|available)|\bskip\w*|\bignor\w+|continuing without|using .{0,30}instead)",
         example="n1:23:40 [5] NCCL INFO TUNER/Plugin: Plugin load returned 2 : libnccl-net.so: cannot open shared object file",

@@ -39,6 +39,13 @@ SOFTWARE = (
         certain=True,
     ),
     Rule(
+        failure_class="checkpoint_save_failed",
+        needles=("while serializing",),
+        pattern=r"SafetensorError: .{0,40}\bwhile serializing(?!.{0,200}(?:no space left|storagefull|quota))",
+        example="safetensors_rust.SafetensorError: Error while serializing: I/O error: Invalid argument (os error 22)",
+        counter_example="safetensors_rust.SafetensorError: Error while deserializing header: InvalidHeader",
+    ),
+    Rule(
         failure_class="checkpoint_corrupt",
         needles=(
             "failed finding central directory",

@@ -136,7 +136,7 @@ WORKLOAD = (
     Rule(
         failure_class="compile_failure",
         needles=("returned non-zero exit status", "ptxas exited"),
-        pattern=r"(?:\bgcc|g\+\+|\bcc1?(?:plus)?\b|clang|nvcc|hipcc|ninja|\bld\b|ptxas).{0,400}(?:returned non-zero exit status|exited with)",
+        pattern=r"(?:\bgcc|g\+\+|\bcc1?(?:plus)?\b|clang|nvcc|hipcc|neuronx?-cc|ninja|\bld\b|ptxas).{0,400}(?:returned non-zero exit status|exited with)",
         example="subprocess.CalledProcessError: Command '['/usr/bin/gcc', 'main.c']' returned non-zero exit status 1.",
         counter_example="subprocess.CalledProcessError: Command '['aws', 's3', 'cp']' returned non-zero exit status 1.",
     ),
