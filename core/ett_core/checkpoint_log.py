@@ -27,6 +27,8 @@ CHECKPOINTS_AT_HAND = 2
 """Of these the latest, to which nearly all reports are joined; the others lie packed."""
 EXPECTED_FOR_S = 150.0
 """As long as reports of a checkpoint are likely to come, it is at hand."""
+LASTS_AFTER_S = 120.0
+"""A checkpoint that a rank calls failed, and none durable within this time, counts as failed for good."""
 CHECKPOINTS_USUAL = 16
 """Of these the latest that say what is usual."""
 
@@ -42,7 +44,8 @@ class CheckpointDetail(msgspec.Struct, frozen=True, gc=False):
     `blocking_s` is the longest that any rank was blocked (the job waits for the slowest).
     `durable_at` is the earliest report that it is durable, None until then. `failed` where a rank has
     reported that it will never be and none that it is: one that leaves before the others may not know.
-    `saved` is true once a rank has reported the save itself, not only its fate.
+    `failed_at` is the earliest report of a failure, whatever another rank knows. `saved` is true once a rank
+    has reported the save itself, not only its fate.
     """
 
     attempt: int
@@ -54,6 +57,7 @@ class CheckpointDetail(msgspec.Struct, frozen=True, gc=False):
     durable_at: float | None = None
     failed: bool = False
     saved: bool = False
+    failed_at: float | None = None
 
 
 class Durable(msgspec.Struct, frozen=True, gc=False):
@@ -93,6 +97,7 @@ class CheckpointLog:
         "_known_usual",
         "_packed",
         "_packed_blocking",
+        "_packed_failures",
         "_packed_through",
         "_packed_weights",
         "last_durable",
@@ -104,9 +109,10 @@ class CheckpointLog:
         self._kept: dict[tuple[int, int], CheckpointDetail] = {}
         self._packed = Shelf(CheckpointDetail, archive=archive)
         self._packed_through = (-1, -1)
-        self._packed_weights: list[float] = [0, 0, 0, 0.0]
+        self._packed_weights: list[float] = [0, 0, 0, 0.0, 0]
+        self._packed_failures: list[float] = []
         self._forgotten_through = (-1, -1)
-        self._forgotten: list[float] = [0, 0, 0, 0.0]
+        self._forgotten: list[float] = [0, 0, 0, 0.0, 0]
         self._known_totals: list[float] | None = None
         self._known_usual: Usual | None = None
         self._forgotten_blocking = self._packed_blocking = NONE
@@ -151,6 +157,14 @@ class CheckpointLog:
     def failed_count(self) -> int:
         """Checkpoints that will never be durable."""
         return int(self._totals()[2])
+
+    def failures(self, through: float) -> int:
+        """Checkpoints whose failure has lasted by a moment (Unix seconds), for a counter: it never falls.
+
+        Unless reports come late: what is known of `LASTS_AFTER_S` after a failure decides.
+        """
+        told = [*self._packed_failures, *filter(None, map(_lasting, self._kept.values()))]
+        return int(self._forgotten[4]) + sum(at + LASTS_AFTER_S <= through for at in told)
 
     @property
     def blocking_s(self) -> float:
@@ -233,7 +247,8 @@ class CheckpointLog:
 
     def _put(self, records: Sequence[CheckpointDetail]) -> None:
         self._packed.put(records)
-        self._packed_weights = _sums([[0, 0, 0, 0.0], *map(_weights, records)])
+        self._packed_weights = _sums([[0, 0, 0, 0.0, 0], *map(_weights, records)])
+        self._packed_failures = [*filter(None, map(_lasting, records))]
         self._packed_blocking = _blocking(self._forgotten_blocking, records)
         self._packed_through = (records[-1].attempt, records[-1].step) if records else (-1, -1)
 
@@ -266,8 +281,18 @@ def _sums(rows: Iterable[Sequence[float]]) -> list[float]:
 
 
 def _weights(checkpoint: CheckpointDetail) -> tuple[float, ...]:
-    """What one checkpoint adds to the totals: saved, durable, failed, seconds of blocking."""
-    return (checkpoint.saved, checkpoint.durable_at is not None, checkpoint.failed, checkpoint.blocking_s)
+    """What one checkpoint adds to the sums: saved, durable, failed, seconds of blocking, failed for good."""
+    durable = checkpoint.durable_at is not None
+    lasting = _lasting(checkpoint) is not None
+    return (checkpoint.saved, durable, checkpoint.failed, checkpoint.blocking_s, lasting)
+
+
+def _lasting(checkpoint: CheckpointDetail) -> float | None:
+    """When a checkpoint failed that no rank called durable soon after."""
+    failed_at, durable_at = checkpoint.failed_at, checkpoint.durable_at
+    if failed_at is None or (durable_at is not None and durable_at <= failed_at + LASTS_AFTER_S):
+        return None
+    return failed_at
 
 
 def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
@@ -281,6 +306,8 @@ def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
         time, mode = known.time, known.mode
     durable = (event.time,) if isinstance(event, CheckpointDurable) else ()
     durable_at = _known(min, known.durable_at, *durable)
+    failed = (event.time,) if isinstance(event, CheckpointFailed) else ()
+    failed_at = _known(min, known.failed_at, *failed)
     return CheckpointDetail(
         attempt=known.attempt,
         step=known.step,
@@ -289,8 +316,9 @@ def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
         blocking_s=max(known.blocking_s, event.blocking_s if isinstance(event, Checkpoint) else 0.0),
         bytes=_known(max, known.bytes, getattr(event, "bytes", None)),
         durable_at=durable_at,
-        failed=durable_at is None and (known.failed or isinstance(event, CheckpointFailed)),
+        failed=durable_at is None and failed_at is not None,
         saved=known.saved or is_save,
+        failed_at=failed_at,
     )
 
 

@@ -112,7 +112,7 @@ def _checkpoints(view: JobView) -> Samples:
     durable = details.last_durable
     blocking_s, count = details.checkpoint_blocking_s, details.checkpoint_count
     yield from summary("ett_job_checkpoint_blocking_seconds", (), count, blocking_s)
-    yield ("ett_job_checkpoint_failures_total", (), details.checkpoint_failed_count)
+    yield ("ett_job_checkpoint_failures_total", (), view.counts.checkpoints_failed)
     if durable is not None:
         yield ("ett_job_checkpoint_last_durable_timestamp_seconds", (), durable.time)
         yield from _known("ett_job_checkpoint_bytes", durable.bytes)

@@ -278,9 +278,10 @@ class LiveJob:
         diagnoses = folds.diagnoses.of(account, folds.details.evidence)
         if (state := state_of(account, diagnoses)) != account.state:
             account = replace(account, state=state)
-        self._counts = counts_of(account, diagnoses, self._counts)
+        details = self._details_view(account)
+        self._counts = counts_of(account, diagnoses, details, self._counts)
         causes = folds.diagnoses.causes
-        return JobView(account, self._details_view(account), windows, diagnoses, causes, self._counts)
+        return JobView(account, details, windows, diagnoses, causes, self._counts)
 
     def _details_view(self, account: JobAccount) -> DetailsView:
         """The details; the same value as before, where nothing came since."""

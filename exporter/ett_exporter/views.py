@@ -45,6 +45,8 @@ class DetailsView(msgspec.Struct, frozen=True):
     checkpoint_blocking_s: float
     checkpoint_durable_count: int
     checkpoint_failed_count: int
+    checkpoint_failures: int
+    """Those of them that have lasted, as far as one can tell at `account`'s last event."""
     last_durable: Durable | None
     caches: Mapping[str, CacheTotals]
     compile_s: Mapping[str, float]
@@ -74,6 +76,8 @@ class Counts(msgspec.Struct, frozen=True):
     recovered: int = 0
     """Failures after which a loop began again."""
     recovered_s: float = 0.0
+    checkpoints_failed: int = 0
+    """Checkpoints whose failure has lasted."""
 
 
 class JobView(msgspec.Struct, frozen=True, weakref=True):
@@ -148,7 +152,9 @@ def can_rest(view: JobView, now: float) -> bool:
     return not any(account.start < now - length_s < account.end for length_s in WINDOWS_S.values())
 
 
-def counts_of(account: JobAccount, diagnoses: Sequence[Diagnosis], before: Counts) -> Counts:
+def counts_of(
+    account: JobAccount, diagnoses: Sequence[Diagnosis], details: DetailsView, before: Counts
+) -> Counts:
     """What the job counts, at least what it counted `before`."""
     settled = [
         why.domain
@@ -160,14 +166,15 @@ def counts_of(account: JobAccount, diagnoses: Sequence[Diagnosis], before: Count
         highest(before.failures, Counter(settled)),
         max(before.recovered, len(recovered)),
         max(before.recovered_s, sum(recovered)),
+        max(before.checkpoints_failed, details.checkpoint_failures),
     )
 
 
 def details_view(details: JobDetails, account: JobAccount | None = None) -> DetailsView:
     """A copy of the details that no later event changes; `account` says up to when they are settled."""
-    settled = -math.inf
+    heard = -math.inf
     if account is not None:
-        settled = math.inf if account.finished else account.last_event_at - SETTLED_AFTER_S
+        heard = math.inf if account.finished else account.last_event_at
     starts, checkpoints, processes = details.starts, details.checkpoints, details.processes
     return DetailsView(
         labels=starts.labels,
@@ -181,6 +188,7 @@ def details_view(details: JobDetails, account: JobAccount | None = None) -> Deta
         checkpoint_blocking_s=checkpoints.blocking_s,
         checkpoint_durable_count=checkpoints.durable_count,
         checkpoint_failed_count=checkpoints.failed_count,
+        checkpoint_failures=checkpoints.failures(heard),
         last_durable=checkpoints.last_durable,
         caches=processes.caches,
         compile_s=dict(details.compile_s),
@@ -189,7 +197,7 @@ def details_view(details: JobDetails, account: JobAccount | None = None) -> Deta
         starts=starts.by_attempt,
         remote_requests=details.remote_requests,
         checkpoint_interval_s=checkpoints.usual().interval_s,
-        checkpoint_blocking=checkpoints.blocking(settled),
+        checkpoint_blocking=checkpoints.blocking(heard - SETTLED_AFTER_S),
         checkpoint_upload_s=checkpoints.usual().upload_s,
         checkpoint_slowed_s=details.async_saves.slowed_s,
         run_caches=processes.run_caches,

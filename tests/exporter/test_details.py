@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from ett_core import checkpoint_log, details, evidence_log, process_totals
 from ett_core import events as ev
 from ett_core.causes import Facts, words
+from ett_core.checkpoint_log import CheckpointLog
 from ett_core.details import JobDetails
 from ett_core.named_sums import LARGEST_VALUE, NAMES_KEPT
 from ett_core.process_totals import CacheTotals
@@ -108,6 +111,21 @@ def test_a_checkpoint_that_one_rank_calls_durable_is_not_counted_as_failed():
     for told in (reports, reports[::-1]):
         log = folded(*told).checkpoints
         assert (log.durable_count, log.failed_count) == (1, 0)
+
+
+@pytest.mark.parametrize(("durable_s", "lasting"), [(None, 1), (-5, 0), (120, 0), (121, 1)])
+@pytest.mark.parametrize("later", [0, 3 * checkpoint_log.CHECKPOINTS_KEPT])
+def test_a_failure_has_lasted_where_no_rank_calls_it_durable_soon_after(durable_s, lasting, later):
+    """Also of a checkpoint that later ones have let go of."""
+    reports = [event(ev.CheckpointFailed, 4, step=10, rank=1, writer="x", time=1e9 + 20)]
+    if durable_s is not None:
+        reports.append(event(ev.CheckpointDurable, 3, step=10, time=1e9 + 20 + durable_s))
+    saves = [event(ev.Checkpoint, n, step=n, time=1e9 + n) for n in range(11, 11 + later)]
+    for order in (reports, reports[::-1]):
+        log = folded(*order, *saves).checkpoints
+        assert log.failures(1e9 + 20 + 120) == lasting
+        assert later or log.failures(1e9 + 20 + 119) == 0
+        assert CheckpointLog.of_state(log.state()).failures(math.inf) == lasting
 
 
 def test_many_checkpoints_are_counted_and_the_latest_kept():

@@ -12,7 +12,16 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from slowing_saves import beside_steps
 
-from ett_core.events import AttemptStart, Cache, CheckpointDurable, Compile, Failure, FirstBatch
+from ett_core.events import (
+    AttemptStart,
+    Cache,
+    CheckpointDurable,
+    CheckpointFailed,
+    Compile,
+    Failure,
+    FirstBatch,
+    Heartbeat,
+)
 from ett_core.failures.classes import CLASSES, NOT_A_FAILURE
 from ett_core.metrics import FAMILIES, series_names
 from ett_exporter.exposition import Exposition
@@ -149,6 +158,28 @@ def test_a_failure_is_counted_once_it_has_settled(service, story):
         return sum(value for key, value in found.items() if key[0] == "ett_job_failures_total")
 
     assert [counted(told.begin + 81 + after_s) for after_s in (10, 119, 121)] == [0, 0, 1]
+
+
+def test_a_failed_checkpoint_is_counted_once_that_has_lasted_and_never_less(service, blank_story):
+    """A rank that leaves before the others calls failed what another one commits moments later."""
+    told = blank_story("a", NOW - 900)
+    opened = service(now=NOW)
+
+    def counted_after(at, kind, **fields):
+        told.tell(at, kind, **fields)
+        for body in told.bodies().values():
+            opened.ingest(body)
+        return values(text_of(opened))["ett_job_checkpoint_failures_total", ("job_id", "a")]
+
+    assert counted_after(0, AttemptStart, world_size=2) == 0
+    assert counted_after(10, FirstBatch, step=0) == 0
+    assert counted_after(100, CheckpointFailed, rank=1, step=5) == 0
+    assert counted_after(103, CheckpointDurable, step=5) == 0
+    assert counted_after(230, Heartbeat) == 0
+    assert counted_after(240, CheckpointFailed, step=9) == 0
+    assert counted_after(359, Heartbeat) == 0
+    assert counted_after(360, Heartbeat) == 1
+    assert counted_after(350, CheckpointDurable, rank=1, step=9) == 1  # this word came late
 
 
 def test_what_a_cluster_counts_begins_at_nothing(service, story):
