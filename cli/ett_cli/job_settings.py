@@ -1,4 +1,4 @@
-"""The name of a job and the place of its journals, where a person gives none."""
+"""The name of a job, the place of its journals and its grace time, where a person gives none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+GRACE_S = 30.0
+"""Seconds from a stop until everything is ended by force."""
 
 
 def new_job_id(command: list[str], environ: Mapping[str, str]) -> str:

@@ -10,11 +10,13 @@ import pytest
 from ett_cli.commands import train
 from ett_cli.main import main
 from ett_cli.training.attempts import told_attempt
-from ett_cli.training.command import torchrun
+from ett_cli.training.command import environment, launcher_grace_s, torchrun
 from ett_cli.training.config import TRAINER, Config, parts_in, read, written
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline import takes
 from ett_trainer_hooks.pipeline.checkpoint.sole_writer import claim
 from ett_trainer_hooks.pipeline.parts import PARTS
+from ett_trainer_hooks.pipeline.takes import Machine
 from ett_trainer_hooks.reference.settings import Settings, parse, words_of
 
 EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/train/*.toml"))
@@ -85,10 +87,13 @@ def test_the_command_line_goes_before_the_file(tmp_path, capsys):
     [
         ("rank = 2", "there is no 'rank'; the nearest is 'ranks'"),
         ("[trainer]\nstesp = 2", "there is no 'trainer.stesp'; the nearest is 'trainer.steps'"),
-        ("[trainer]\nparts = 'all'", "there is no 'trainer.parts'; "),
+        ("[trainer]\nparts = 'all'", "there is no 'trainer.parts'; there is 'parts'"),
+        ("steps = 2", "there is no 'steps'; there is 'trainer.steps'"),
+        ("stages = false", "there is no 'stages'; there is 'parts.stages'"),
+        ("[trainer]\npreemption = true", "there is no 'trainer.preemption'; there is 'parts.preemption'"),
         ("[parts]\nstagse = true", "there is no 'parts.stagse'; the nearest is 'parts.stages'"),
         ("[parts]\nxyzzy = true", "there is no 'parts.xyzzy'; there are stages, toolchain, "),
-        ("[parts]\nstages = 1", "parts[...]: Expected `bool`, got `int`"),
+        ("[parts]\nstages = 1", "parts.stages: Expected `bool`, got `int`"),
         ("parts = 1", "parts: Expected a table, got `int`"),
         ("[trainer]\nsteps = 'x'", "trainer.steps: Expected `int`, got `str`"),
         ("[trainer]\nsteps = 1.5", "trainer.steps: Expected `int`, got `float`"),
@@ -143,6 +148,24 @@ def test_beside_ranks_of_an_earlier_start_nothing_is_started(tmp_path, monkeypat
     lease.release()
 
 
+def test_beside_ranks_on_another_machine_nothing_is_started_by_hand(tmp_path, monkeypatch, capsys):
+    """They would be overtaken by those of a start that no scheduler has numbered."""
+    monkeypatch.setattr(train, "NEEDED", ())
+    monkeypatch.setattr(train, "run_under_observation", lambda *_, **__: pytest.fail("it was started"))
+    monkeypatch.setattr(takes, "RENEWALS", 600)
+    elsewhere, journals = Machine("n7", "another kernel"), tmp_path / "journals"
+    journal(journals, "a", "j", 0)
+    lease = claim(tmp_path / "j" / "checkpoints", Recorder.from_env({}), here=elsewhere)
+    words = ["--job-id", "j", "--run-dir", str(tmp_path), "--journal-dir", str(journals)]
+    assert main(["train", *words]) == 1
+    watched, refused_for = capsys.readouterr().err.splitlines()
+    assert watched.startswith(f"ettwatch: process {os.getpid()} on n7, of job -, since ")
+    assert refused_for.startswith(
+        f"ett train: another start writes to {tmp_path}/j/checkpoints: process {os.getpid()} on n7"
+    )
+    lease.release()
+
+
 def test_a_file_that_is_no_text_is_named(tmp_path, capsys):
     (tmp_path / "train.toml").write_bytes(b"\xff\xfe")
     assert refused(capsys, "--config", tmp_path / "train.toml").startswith(
@@ -173,6 +196,20 @@ def test_ranks_are_told_every_setting():
 def test_ranks_are_told_words_that_look_like_options():
     settings = Settings(checkpoint_dir=Path("-d"), publish_to="--all parts -v", learning_rate=1e-5)
     assert parse(words_of(settings)) == settings
+
+
+def test_nobody_ends_the_ranks_before_the_time_that_they_count_on():
+    settings = Settings(parts="preemption", grace_s=100.0)
+    assert launcher_grace_s(settings, None) == 105.0
+    assert launcher_grace_s(settings, 110.0) == 110.0
+    assert environment(2, 105.0)["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "105"
+    assert launcher_grace_s(Settings(grace_s=100.0), None) == 30.0
+    assert launcher_grace_s(Settings(grace_s=100.0), 1.0) == 1.0
+
+
+def test_less_time_than_the_ranks_count_on_is_refused(capsys):
+    complaint = "ett train: grace_s is 25: the ranks would be ended before, as --grace is 20\n"
+    assert refused(capsys, "--grace", "20") == complaint
 
 
 def test_the_rendezvous_has_the_name_of_the_job():

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ett_cli.job_settings import default_journal_dir, new_job_id, what_is_wrong
+from ett_cli.job_settings import GRACE_S, default_journal_dir, new_job_id, what_is_wrong
 from ett_cli.label_option import add_label
 from ett_cli.last_sentences import last_sentences, prepare_last_sentences
 from ett_cli.publishing_after import Later, add_publishing_options, order_of, publish_after, still_open
@@ -68,8 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
 
 
-def add_launch_options(parser: argparse.ArgumentParser) -> None:
-    """Declare how a command is observed, whichever it is."""
+def add_launch_options(
+    parser: argparse.ArgumentParser, *, grace_s: float | None = GRACE_S, otherwise: str = ""
+) -> None:
+    """Declare how a command is observed, whichever it is.
+
+    `grace_s`: the default; `otherwise` says when it is not what the help says.
+    """
     parser.add_argument(
         "--job-id",
         help="the logical run, the same across restarts and nodes (default: that of its scheduler, else new)",
@@ -90,9 +95,10 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grace",
         type=float,
-        default=30.0,
+        default=grace_s,
         metavar="SECONDS",
-        help="time that the command has to end once the job is stopped, before SIGKILL (default: 30)",
+        help="time that the command has to end once the job is stopped, before SIGKILL "
+        f"(default: {GRACE_S:g}{otherwise})",
     )
     add_restart_options(parser)
     parser.add_argument(

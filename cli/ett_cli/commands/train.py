@@ -61,13 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     places = {"checkpoint_dir": "JOB/checkpoints in --run-dir", "cache": "cache in --run-dir"}
     declare(trainer, but=("parts",), otherwise=places)
     add_publishing_options(parser)
-    add_launch_options(parser)
+    add_launch_options(parser, grace_s=None, otherwise=", or 5 more than --grace-s")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train; returns the exit status."""
     from ett_cli.training.attempts import told_attempt
-    from ett_cli.training.command import environment, torchrun
+    from ett_cli.training.command import environment, launcher_grace_s, torchrun
     from ett_cli.training.config import written
     from ett_trainer_hooks.identity import sanitised_job_id
 
@@ -78,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         config = _config(arguments)
         settings = config.settings(job_id)
         _check_addresses(settings)
+        arguments.grace = launcher_grace_s(settings, arguments.grace)
     except OSError as error:
         return complain("train", f"{error.filename}: {error.strerror}", 2)
     except ValueError as error:
@@ -85,16 +86,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         print(written(config, job_id), end="")
         return 0
-    if hindrance := _hindrance(settings):
-        return complain("train", hindrance, 1)
-    command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
     journals = arguments.journal_dir or default_journal_dir(job_id, environ)
     attempt = told_attempt(sanitised_job_id(job_id), journals, environ)
+    if hindrance := _hindrance(settings, by_hand=bool(attempt)):
+        return complain("train", hindrance, 1)
+    command = torchrun(settings, job_id=job_id, ranks=config.ranks, restarts=config.rank_restarts)
     status = run_under_observation(
         command,
         arguments,
         job_id=job_id,
-        environ={**environment(config.ranks), **environ, **attempt},
+        environ={**environment(config.ranks, arguments.grace), **environ, **attempt},
         standby=settings.uses("standby"),
         name="train",
     )
@@ -103,15 +104,24 @@ def run(arguments: argparse.Namespace) -> int:
     return _published(settings, arguments, journals)
 
 
-def _hindrance(settings: Settings) -> str:
-    """What keeps this start from training here, though its settings are right; empty where nothing does."""
-    from ett_trainer_hooks.pipeline.checkpoint.sole_writer import OccupiedError, writer_here
+def _hindrance(settings: Settings, *, by_hand: bool) -> str:
+    """What keeps this start from training here, though its settings are right; empty where nothing does.
+
+    `by_hand`: no scheduler has ended the start before, so that its ranks may train on elsewhere; those of a
+    later start would take over from them.
+    """
+    from ett_trainer_hooks.pipeline.checkpoint.sole_writer import (
+        OccupiedError,
+        writer_elsewhere,
+        writer_here,
+    )
 
     if missing := [name for name in NEEDED if not find_spec(name)]:
         return lacking(missing)
-    if (writer := writer_here(settings.saves_to)) is not None:
-        return str(OccupiedError(settings.saves_to, writer))
-    return ""
+    writer = writer_here(settings.saves_to)
+    if writer is None and by_hand:
+        writer = writer_elsewhere(settings.saves_to)
+    return "" if writer is None else str(OccupiedError(settings.saves_to, writer))
 
 
 def _published(settings: Settings, arguments: argparse.Namespace, journals: Path) -> int:

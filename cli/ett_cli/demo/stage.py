@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ett_cli.itself import ett
+from ett_cli.job_settings import GRACE_S
 from ett_cli.training.command import environment, torchrun
 from ett_trainer_hooks.reference.settings import Settings
 
@@ -127,7 +128,7 @@ def trainer_environment(
         **service_environment(stage, environ),
         **{f"ETT_LABEL_{name}": text for name, text in labels.items()},
         "ETT_ALLOCATED_AT": repr(allocated_at),
-        **environment(RANKS),
+        **environment(RANKS, GRACE_S),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(stage.run_dir / "compile-cache"),
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -90,11 +91,12 @@ def read(text: str) -> Config:
         tree = tomllib.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    known = _File.__struct_fields__
-    _refuse_unknown(tree, known, "")
-    for table, names in (("trainer", TRAINER), ("parts", PARTS)):
-        if isinstance(tree.get(table), dict):
-            _refuse_unknown(tree[table], names, f"{table}.")
+    tables: dict[str, Collection[str]] = {"": _File.__struct_fields__, "trainer.": TRAINER, "parts.": PARTS}
+    for table, names in tables.items():
+        given = tree.get(table.removesuffix(".")) if table else tree
+        if isinstance(given, dict):
+            _refuse_unknown(given, names, table, tables)
+            _refuse_other_than_bool(given if table == "parts." else {})
     try:
         file = msgspec.convert(tree, _File, dec_hook=_decode)
     except msgspec.ValidationError as error:
@@ -149,12 +151,29 @@ def _decode(kind: type[Any], value: object) -> object:
     raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
 
 
-def _refuse_unknown(given: Collection[str], known: Collection[str], where: str) -> None:
+def _refuse_unknown(
+    given: Collection[str],
+    known: Collection[str],
+    where: str,
+    tables: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> None:
+    """Refuse a name that there is not; one that another of the `tables` has is told so."""
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"the nearest is '{where}{near[0]}'" if near else f"there are {', '.join(known)}"
+            if (table := next((each for each, names in tables.items() if name in names), None)) is not None:
+                hint = f"there is '{table}{name}'"
             raise ValueError(f"there is no '{where}{name}'; {hint}")
+
+
+def _refuse_other_than_bool(parts: Mapping[str, object]) -> None:
+    """As msgspec would, which does not say of which part it is."""
+    for part, value in parts.items():
+        if not isinstance(value, bool):
+            raise ValueError(  # noqa: TRY004 - for the user
+                f"parts.{part}: Expected `bool`, got `{type(value).__name__}`"
+            )
 
 
 def _in_words(text: str) -> str:
