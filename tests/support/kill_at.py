@@ -1,4 +1,4 @@
-"""A process that kills itself at the n-th thing that it does to files."""
+"""A process that kills itself, or stands still, at the n-th thing that it does to files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from collections.abc import Callable
 FILE_EVENTS = ("open", "os.", "shutil.")
 
 
-def kill_at(number: int, below: str = "") -> None:
-    """From now on the number-th event on files, of those below a path, is the last this process sees."""
+def kill_at(number: int, below: str = "", by: int = signal.SIGKILL) -> None:
+    """From now on the number-th event on files, of those below a path, is the last this process sees.
+
+    With SIGSTOP it is the last until the process is told to go on.
+    """
     seen = 0
 
     def count(event: str, arguments: tuple[object, ...]) -> None:
@@ -19,7 +22,7 @@ def kill_at(number: int, below: str = "") -> None:
         if event.startswith(FILE_EVENTS) and event != "os.kill" and _is_below(arguments, below):
             seen += 1
             if seen == number:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), by)
 
     sys.addaudithook(count)
 

@@ -9,7 +9,15 @@ from ett_trainer_hooks.identity.who import (
     identity_from_env,
     is_first_node,
     label_variable,
+    launch_from_env,
     sanitised_job_id,
 )
 
-__all__ = ["Identity", "identity_from_env", "is_first_node", "label_variable", "sanitised_job_id"]
+__all__ = [
+    "Identity",
+    "identity_from_env",
+    "is_first_node",
+    "label_variable",
+    "launch_from_env",
+    "sanitised_job_id",
+]

@@ -128,6 +128,18 @@ def job_id_from_env(environ: Mapping[str, str]) -> str:
     return placement.job_id(Values(with_podinfo(environ)))
 
 
+def launch_from_env(environ: Mapping[str, str]) -> int:
+    """The number that our variable or a scheduler gives this start of the job, before elastic restarts.
+
+    Raises:
+        ValueError: `ETT_ATTEMPT` is no number.
+
+    >>> launch_from_env({"SLURM_RESTART_COUNT": "2"}), launch_from_env({})
+    (2000, 0)
+    """
+    return placement.attempt_base(Values(with_podinfo(environ)))
+
+
 def is_first_node(environ: Mapping[str, str]) -> bool:
     """Whether this launcher is the first, or the only, one of its job.
 

@@ -1,4 +1,4 @@
-"""Small files that exactly one of several processes creates, whole and on the disk."""
+"""Small files that are whole and on the disk, some of them created by exactly one of several processes."""
 
 from __future__ import annotations
 
@@ -58,3 +58,21 @@ def sync_folder(folder: Path) -> None:
 def sync_file(path: Path) -> None:
     """Bring the bytes of a file to the disk."""
     sync_folder(path)  # the same call
+
+
+def put_whole(path: Path, data: bytes, partial: Path, before: Callable[[], object] = lambda: None) -> None:
+    """Write a file, in place of one that was, by way of `partial` in the same folder, which must be there.
+
+    `before` is called when all is on the disk, and nothing seen of it under its name.
+    """
+    try:
+        with partial.open("wb") as file:
+            os.fchmod(file.fileno(), MODE)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        before()
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

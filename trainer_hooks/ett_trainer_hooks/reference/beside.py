@@ -12,11 +12,13 @@ from typing import cast
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer, Mode
+from ett_trainer_hooks.pipeline.checkpoint.found import Found
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
+from ett_trainer_hooks.pipeline.takes import Lease
 from ett_trainer_hooks.reference.keepers import Waiting
 from ett_trainer_hooks.reference.model import Learner
 from ett_trainer_hooks.reference.settings import Settings
@@ -27,14 +29,16 @@ DIRECTORY = "committed"
 class Beside:
     """A `Keeper` that copies what it saves and writes it while the training goes on."""
 
-    def __init__(self, settings: Settings, recorder: Recorder, policy: CheckpointPolicy) -> None:
+    def __init__(
+        self, settings: Settings, recorder: Recorder, policy: CheckpointPolicy, lease: Lease | None = None
+    ) -> None:
         self._settings = settings
         self._policy = policy
         self._without = Waiting(settings, recorder, policy)
         self.root = settings.checkpoint_dir / DIRECTORY
         stay, url = Retention(last=settings.keep), settings.checkpoint_remote
         remote = RemoteStore(url, retention=stay) if url else None
-        store: CheckpointStore | NodeDisk = CheckpointStore(self.root, retention=stay)
+        store: CheckpointStore | NodeDisk = CheckpointStore(self.root, retention=stay, lease=lease)
         if remote is not None and settings.checkpoint_disk:
             store, remote = NodeDisk(Path(settings.checkpoint_disk), remote), None
         self._checkpointer = Checkpointer(

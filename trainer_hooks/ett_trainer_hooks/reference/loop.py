@@ -95,6 +95,7 @@ class Loop:
                 if agreed.told_to_go and not last:
                     self._leave(step)
                 if last:
+                    self._check_lease()
                     self._ending.before_anchor(step, self._learner, self._inner)
                 if agreed.due or last:
                     self._save(step)
@@ -118,9 +119,12 @@ class Loop:
         raise SystemExit(EXIT_STATUS)
 
     def _save(self, step: int, leave_in_s: float | None = None) -> None:
+        self._check_lease()
+        self._keeper.save(step, self._learner, leave_in_s=leave_in_s)
+
+    def _check_lease(self) -> None:
         if self._lease is not None:
             self._lease.check()
-        self._keeper.save(step, self._learner, leave_in_s=leave_in_s)
 
     def _losses(self, batches: Iterable[Any]) -> Iterator[torch.Tensor]:
         """Train on the batches, step by step."""

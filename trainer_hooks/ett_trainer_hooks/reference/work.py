@@ -19,7 +19,7 @@ from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
 from ett_trainer_hooks.pipeline.plan_store import PlanStore, stored_plan
 from ett_trainer_hooks.pipeline.shard_metadata import local_metadata
-from ett_trainer_hooks.pipeline.takes import Lease
+from ett_trainer_hooks.pipeline.takes import Lease, Start
 from ett_trainer_hooks.reference import criteo, model
 from ett_trainer_hooks.reference.keepers import Keeper, Waiting
 from ett_trainer_hooks.reference.loop import Loop
@@ -80,14 +80,23 @@ def claim(settings: Settings, recorder: Recorder) -> Lease | None:
     Raises:
         OccupiedError: another one does already.
     """
+    start = _start(recorder) if settings.uses("async_checkpoint") and not settings.checkpoint_disk else None
     if dist.get_rank() != 0:
         return None
     try:
-        return sole_writer.claim(settings.saves_to, recorder)
+        return sole_writer.claim(settings.saves_to, recorder, start=start)
     except OSError as error:
         what = "nothing keeps another start from writing to the same checkpoints"
         recorder.decision(what, f"{type(error).__name__}: {error}")
         return None
+
+
+def _start(recorder: Recorder) -> Start | None:
+    """Which start of its job this is, by whichever rank has seen most of them: a new node has seen none."""
+    mine = sole_writer.this_start(recorder)
+    latest = torch.tensor([-1, -1] if mine is None else mine)
+    dist.all_reduce(latest, dist.ReduceOp.MAX)
+    return Start(*latest.tolist()) if mine is not None else None
 
 
 def keeper(
@@ -102,7 +111,7 @@ def keeper(
     if settings.uses("async_checkpoint"):
         from ett_trainer_hooks.reference.beside import Beside  # noqa: PLC0415 - needs an extra
 
-        made = Beside(settings, recorder, policy)
+        made = Beside(settings, recorder, policy, lease)
 
     def close() -> None:
         if made.close() and lease is not None:  # a disk that hangs would hang here, too

@@ -12,9 +12,13 @@ from gloo_ranks import run_ranks  # noqa: E402
 from late_copies import copy_late  # noqa: E402
 
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.found import UnavailableError  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.permit import Permit  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.resumable import Randomness  # noqa: E402
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, UnavailableError  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.sole_writer import claim  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore  # noqa: E402
+from ett_trainer_hooks.pipeline.takes import LostError, Machine, Start  # noqa: E402
 
 pytestmark = [
     pytest.mark.service("torch"),
@@ -130,6 +134,38 @@ def test_a_damaged_one_is_passed_over_with_a_reason_and_set_aside(alone):
     [end] = [event for event in told.of("phase_end") if event.phase == "checkpoint_load"]
     assert end.resumed_step == 100
     assert (keeper.store.root / "step_200.damaged").exists()
+
+
+def test_a_trainer_that_was_overtaken_while_it_saved_publishes_nothing(bench, tmp_path):
+    """Neither what it was just writing, nor what it begins, nor what was on its way to the remote store."""
+    remote = RemoteStore((tmp_path / "remote").as_uri())
+
+    def start(node, number):
+        who = {"start": Start(number, number), "here": Machine(node, node), "say": lambda _: None}
+        told = bench()
+        lease = claim(tmp_path / "disk", told.recorder, **who)
+        store = CheckpointStore(tmp_path / "disk", lease=lease)
+        return lease, told, store, Checkpointer(store, told.recorder, remote=remote)
+
+    lease, told, store, keeper = start("n1", 0)
+    keeper.save(100, {"w": torch.ones(3)})
+    assert keeper.wait_until_durable()
+    begun = store.begin(200)
+    later_lease, _, later_store, later = start("n2", 1000)
+    assert later.resume({"w": torch.zeros(3)}) == 100
+    assert not begun.exists()
+    keeper.save(200, {"w": torch.ones(3)})
+    assert keeper.close()
+    [failed] = told.of("checkpoint_failed")
+    assert "another process has taken over" in failed.message
+    assert "on n2, of job job, attempt 1000" in failed.message
+    with pytest.raises(LostError):
+        remote.upload(store.path_of(100), store.manifest_of(100), Permit(store.check_lease))
+    assert [each.step for each in later_store.committed()] == [100]
+    assert [each.step for each in remote.committed()] == [100]
+    later.close()
+    for each in (lease, later_lease):
+        each.release()
 
 
 def test_where_no_thread_can_be_had_the_trainer_waits(bench, tmp_path, monkeypatch):

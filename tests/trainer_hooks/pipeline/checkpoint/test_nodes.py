@@ -10,9 +10,9 @@ pytest.importorskip("fsspec")
 from gloo_ranks import run_ranks  # noqa: E402
 
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.found import UnavailableError  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore  # noqa: E402
-from ett_trainer_hooks.pipeline.checkpoint.store import UnavailableError  # noqa: E402
 
 pytestmark = [
     pytest.mark.service("torch"),

@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,6 @@ fsspec = pytest.importorskip("fsspec")
 from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
 from ett_trainer_hooks.pipeline.checkpoint.asking import PAUSES_S  # noqa: E402
-from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.permit import Permit  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.remote import (  # noqa: E402
     RemoteError,
@@ -45,11 +45,18 @@ class Stuttering(MemoryFileSystem):
     store: dict[str, object] = {}  # noqa: RUF012 - as its base
     errors: list[Exception] = []  # noqa: RUF012
     lost: list[Exception] = []  # noqa: RUF012 - raised in place of the answers to removals that were done
+    changed_on_their_way: list[str] = []  # noqa: RUF012 - names of files
 
     def rm_file(self, path):
         super().rm_file(path)
         if self.lost:
             raise self.lost.pop(0)
+
+    def get_file(self, rpath, lpath, **kwargs):
+        super().get_file(rpath, lpath, **kwargs)
+        if (name := rpath.rpartition("/")[2]) in self.changed_on_their_way:
+            self.changed_on_their_way.remove(name)
+            Path(lpath).write_bytes(Path(lpath).read_bytes()[::-1])
 
     def _or_error(self):
         if self.errors:
@@ -130,18 +137,83 @@ def test_an_upload_without_its_manifest_does_not_exist(remote, store):
     assert remote.committed() == []
 
 
-def test_damage_in_the_remote_is_found_and_an_older_one_is_taken(remote, store, tmp_path):
+def changed(remote, place, name, data):
+    remote._fs.pipe_file(f"{place}/{name}", data)
+
+
+def without_its_end(remote, place, name, data):
+    changed(remote, place, name, data[:7])
+
+
+def with_another_byte(remote, place, name, data):
+    changed(remote, place, name, data[:50] + bytes([data[50] ^ 1]) + data[51:])
+
+
+def with_another_letter(remote, place, name, data):
+    changed(remote, place, name, data.replace(b"c", b"d"))
+
+
+def missing(remote, place, name, _):
+    remote._fs.rm_file(f"{place}/{name}")
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        ("__0_0.distcp", without_its_end, "__0_0.distcp has 7 of 9000 bytes"),
+        ("__0_0.distcp", with_another_byte, "__0_0.distcp was changed"),
+        ("__0_0.distcp", missing, "__0_0.distcp is missing"),
+        ("extra/words", with_another_letter, "extra/words was changed"),
+        ("manifest.json", with_another_byte, "its manifest was changed"),
+    ],
+)
+def test_damage_in_the_remote_is_found_and_set_aside_and_an_older_one_is_taken(
+    damaged, remote, store, tmp_path
+):
+    name, damage, why = damaged
     for step in (100, 200):
         manifest = upload(remote, store, step)
-    remote._fs.pipe_file(f"{remote._place(manifest)}/__0_0.distcp", b"changed")
+    place = remote._place(manifest)
+    damage(remote, place, name, remote._fs.cat_file(f"{place}/{name}"))
+    as_it_was = remote._fs.cat_file(f"{place}/manifest.json")
+    for disk, told in (("new disk", [f"{why} (in {remote.url})"]), ("newer disk", [])):
+        elsewhere = CheckpointStore(tmp_path / disk)
+        found = newest_of_both(elsewhere.newest_intact(), elsewhere, remote)
+        assert found.manifest.step == 100
+        assert [passed.why for passed in found.passed_over] == told
+        assert sorted(path.name for path in elsewhere.root.iterdir()) == ["latest", "step_100"]
+    assert remote._fs.cat_file(f"{place}/manifest.damaged.json") == as_it_was
+    assert not remote._fs.exists(f"{place}/manifest.json")
+    for step in (300, 400, 500):
+        upload(remote, store, step)
+    remote.retire()
+    assert not remote._fs.exists(place)
+
+
+def test_a_checkpoint_of_another_version_in_the_remote_stays(remote, store, tmp_path):
+    for step in (100, 200):
+        manifest = upload(remote, store, step)
+    file = f"{remote._place(manifest)}/manifest.json"
+    remote._fs.pipe_file(file, remote._fs.cat_file(file).replace(b'"format":1', b'"format":9'))
     elsewhere = CheckpointStore(tmp_path / "new disk")
     found = newest_of_both(elsewhere.newest_intact(), elsewhere, remote)
     assert found.manifest.step == 100
     [passed] = found.passed_over
-    assert passed.why == f"__0_0.distcp has 7 of 9000 bytes (in {remote.url})"
-    assert sorted(path.name for path in elsewhere.root.iterdir()) == ["latest", "step_100"]
-    with pytest.raises(DamagedError):
-        remote.download(manifest, elsewhere.begin(200))
+    assert "format 9" in passed.why
+    assert not passed.lasting
+    assert remote._fs.exists(file)
+
+
+def test_a_file_that_was_changed_on_its_way_is_fetched_once_more(stuttering, store, tmp_path):
+    """A network that damages says nothing of what lies there."""
+    remote, _, _ = stuttering
+    kept = upload(remote, store, 100)
+    Stuttering.changed_on_their_way[:] = ["__0_0.distcp"]
+    elsewhere = CheckpointStore(tmp_path / "new disk")
+    found = newest_of_both(elsewhere.newest_intact(), elsewhere, remote)
+    assert (found.manifest, found.passed_over) == (kept, ())
+    assert Stuttering.changed_on_their_way == []
+    assert held(found.directory) == (b"step 100", "a b c")
 
 
 def test_what_is_no_longer_wanted_goes_and_so_do_older_uploads_that_never_ended(remote, store):

@@ -25,6 +25,7 @@ from ett_trainer_hooks.pipeline.agreement import all_agree
 from ett_trainer_hooks.pipeline.checkpoint.arena import Arena
 from ett_trainer_hooks.pipeline.checkpoint.deferral import Deferral
 from ett_trainer_hooks.pipeline.checkpoint.fates import Fates, Listener
+from ett_trainer_hooks.pipeline.checkpoint.found import Found, UnavailableError
 from ett_trainer_hooks.pipeline.checkpoint.homes import Ranks, home_of
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
@@ -36,7 +37,7 @@ from ett_trainer_hooks.pipeline.checkpoint.snapshot import (
     SnapshotPlanner,
     snapshot,
 )
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found, UnavailableError
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 from ett_trainer_hooks.pipeline.checkpoint.writer import StoreWriter, write_files
 from ett_trainer_hooks.pipeline.good_end import end_well_despite
 from ett_trainer_hooks.recording.spans import SaveSpan

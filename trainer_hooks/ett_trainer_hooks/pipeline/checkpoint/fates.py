@@ -13,11 +13,13 @@ from contextlib import suppress
 from typing import Protocol
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.checkpoint.found import Found
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.permit import Permit
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 from ett_trainer_hooks.pipeline.checkpoint.uploads import Upload, Uploads
+from ett_trainer_hooks.pipeline.takes import LostError
 from ett_trainer_hooks.recording.spans import SaveSpan, describe
 
 CUT = "the process ended before the save was complete"
@@ -72,7 +74,7 @@ class Fates:
         self._store = store
         self._leads = leads
         self._told = told
-        self._permit = Permit()
+        self._permit = Permit(store.check_lease) if isinstance(store, CheckpointStore) else Permit()
         self._uploads = None
         if isinstance(store, CheckpointStore) and remote and leads:
             self._uploads = Uploads(store, remote, self._uploaded, self._permit)
@@ -232,5 +234,5 @@ class Fates:
                 self._store.clear_up()
             else:
                 self._store.retire()
-        except (OSError, RemoteError) as error:
+        except (OSError, RemoteError, LostError) as error:
             self._recorder.decision("checkpoints that are no longer wanted stay", describe(error))

@@ -14,11 +14,13 @@ import torch.distributed as dist
 from torch.distributed.checkpoint import FileSystemReader, LoadPlan, LoadPlanner
 from torch.futures import Future
 
+from ett_trainer_hooks.pipeline.checkpoint.found import Found, PassedOver
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
-from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore, newest_of_both
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found, PassedOver
+from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore, name_of, newest_of_both
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 from ett_trainer_hooks.pipeline.checkpoint.writer import METADATA, NodeWriter, StoreWriter
+from ett_trainer_hooks.pipeline.takes import LostError
 from ett_trainer_hooks.recording.spans import describe
 
 T = TypeVar("T")
@@ -40,13 +42,13 @@ class Ranks:
         """What rank 0 finds, on all ranks.
 
         Raises:
-            OSError, RemoteError: as it does there.
+            OSError, RemoteError, LostError: as it does there.
         """
         answer: list[Any] = [None]
         if self.rank == 0:
             try:
                 answer = [work()]
-            except (OSError, RemoteError) as error:
+            except (OSError, RemoteError, LostError) as error:
                 answer = [error]
         if self.joined:
             dist.broadcast_object_list(answer, src=0, group=self.group)
@@ -101,6 +103,7 @@ class SharedHome:
         return StoreWriter(self._store, step, **arguments)
 
     def _newest(self) -> Found:
+        self._store.take_over()
         found = self._store.newest_intact()
         for passed in found.passed_over:
             if passed.lasting:
@@ -122,17 +125,18 @@ class NodesHome:
         Raises:
             RemoteError: it cannot be asked.
         """
-        passed_over: list[PassedOver] = []
-        for manifest in self._ranks.first(self._disk.remote.committed):
+        candidates, unreadable = self._ranks.first(self._disk.remote.published)
+        passed_over = [each.fault for each in unreadable]
+        for each in unreadable:
+            self._set_aside(each.name, each.fault)
+        for manifest in candidates:
             faults = [fault for fault in self._ranks.all(self._fault(manifest)) if fault]
             if not faults:
                 self._disk.keep(manifest)
                 return Found(manifest, self._disk.have(manifest, ()), tuple(passed_over))
             lasting = all(each.lasting for each in faults)
             passed_over.append(msgspec.structs.replace(faults[0], lasting=lasting))
-            if lasting and self._ranks.rank == 0:
-                with suppress(RemoteError):
-                    self._disk.remote.set_aside(manifest)
+            self._set_aside(name_of(manifest), passed_over[-1])
         return Found(None, None, tuple(passed_over))
 
     def reader(self, found: Found) -> FileSystemReader:
@@ -143,6 +147,11 @@ class NodesHome:
     def writer(self, step: int, **arguments: Any) -> StoreWriter:  # noqa: ANN401 - as StoreWriter's
         """As `Home`."""
         return NodeWriter(self._disk, step, **arguments)
+
+    def _set_aside(self, name: str, fault: PassedOver) -> None:
+        if fault.lasting and self._ranks.rank == 0:
+            with suppress(RemoteError):
+                self._disk.remote.set_aside(name)
 
     def _fault(self, manifest: Manifest) -> PassedOver | None:
         """Why this rank cannot have its part of a checkpoint."""

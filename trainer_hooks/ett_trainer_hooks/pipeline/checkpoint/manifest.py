@@ -133,6 +133,13 @@ def names_in(directory: Path) -> set[str]:
     return {path.relative_to(directory).as_posix() for path in files} - {NAME}
 
 
+def wrong(directory: Path, files: Mapping[str, FileMark]) -> dict[str, FileMark]:
+    """Those of the files that are not as they were committed; the others have also reached the disk."""
+    there = [name for name, mark in files.items() if size_of(directory / name) == mark.size]
+    found = marks(directory, there, sync=True)
+    return {name: mark for name, mark in files.items() if found.get(name) != mark}
+
+
 def check(directory: Path, files: Mapping[str, FileMark], *, workers: int = WORKERS) -> None:
     """Every file is there as it was committed; files that were put there later do no harm.
 

@@ -6,7 +6,7 @@ Of the process that commits, for all of its saves; used on any thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -15,7 +15,7 @@ class GivenUpError(Exception):
 
 
 class Permit:
-    """Good for commits until it is revoked.
+    """Good for commits until it is revoked, or `may_commit` raises.
 
     >>> permit = Permit()
     >>> with permit.committing(300):
@@ -29,7 +29,8 @@ class Permit:
     ett_trainer_hooks.pipeline.checkpoint.permit.GivenUpError: step 400 was given up before it was committed
     """
 
-    def __init__(self) -> None:
+    def __init__(self, may_commit: Callable[[], object] = lambda: None) -> None:
+        self._may_commit = may_commit
         self._changes = threading.Lock()
         self._revoked = False
         self._under_way: set[int] = set()
@@ -40,8 +41,9 @@ class Permit:
         """Around the last thing that is done, after which the checkpoint of a step exists.
 
         Raises:
-            GivenUpError: it must not.
+            GivenUpError: it must not; so what `may_commit` raises.
         """
+        self._may_commit()
         with self._changes:
             if self._revoked:
                 raise GivenUpError(f"step {step} was given up before it was committed")

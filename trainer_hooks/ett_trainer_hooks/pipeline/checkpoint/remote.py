@@ -15,16 +15,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import ParamSpec
+from typing import NamedTuple, ParamSpec
 
 import msgspec
 
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
 from ett_trainer_hooks.pipeline.checkpoint.asking import Asked, RemoteError
+from ett_trainer_hooks.pipeline.checkpoint.found import Found, PassedOver
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.permit import Permit
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
-from ett_trainer_hooks.pipeline.checkpoint.store import LATEST, CheckpointStore, Found, PassedOver
+from ett_trainer_hooks.pipeline.checkpoint.store import LATEST, CheckpointStore
 
 __all__ = ["RemoteError", "RemoteStore", "name_of", "newest_of_both"]
 
@@ -35,7 +36,16 @@ TRIES = 2
 """How often a file is fetched that does not arrive as it was committed."""
 ASIDE = "manifest.damaged.json"
 """What the manifest of a checkpoint that was set aside is called."""
+END = b"}}"
+"""The last bytes of a manifest that was written to its end."""
 _NAME = re.compile(r"step_(\d+)-[0-9a-f]{16}")
+
+
+class Unreadable(NamedTuple):
+    """A checkpoint of that name whose manifest tells nothing."""
+
+    name: str
+    fault: PassedOver
 
 
 class RemoteStore:
@@ -107,8 +117,18 @@ class RemoteStore:
         Raises:
             RemoteError: the store cannot be asked.
         """
-        found = [manifest for manifest in map(self._manifest, self._places()) if manifest is not None]
-        return sorted(found, key=lambda each: each.sequence, reverse=True)
+        return self.published()[0]
+
+    def published(self) -> tuple[list[Manifest], list[Unreadable]]:
+        """As `committed`, and those whose manifest is there, but is damaged or of another version.
+
+        Raises:
+            RemoteError: the store cannot be asked.
+        """
+        found = [self._read(place) for place in self._places()]
+        whole = [each for each in found if isinstance(each, Manifest)]
+        whole.sort(key=lambda each: each.sequence, reverse=True)
+        return whole, [each for each in found if isinstance(each, Unreadable)]
 
     def download(self, manifest: Manifest, directory: Path) -> None:
         """Bring the files of a checkpoint into a directory, and check them.
@@ -117,12 +137,23 @@ class RemoteStore:
             DamagedError: they are not what was committed.
             RemoteError: the store cannot be asked.
         """
-        place = self._place(manifest)
-        for name in manifest.files:
+        place, wrong = self._place(manifest), manifest.files
+
+        def fetch(name: str) -> None:
+            try:
+                self._fs.get_file(f"{place}/{name}", str(directory / name))
+            except FileNotFoundError:
+                if not directory.is_dir():  # it is the place here that is gone
+                    raise
+
+        for name in wrong:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        fetch = lambda name: self._fs.get_file(f"{place}/{name}", str(directory / name))  # noqa: E731
-        self._at.each(manifest.files, fetch, self._workers)
-        manifests.check(directory, manifest.files)
+        for _ in range(TRIES):  # what was changed on its way is right the next time
+            self._at.each(wrong, fetch, self._workers)
+            wrong = manifests.wrong(directory, wrong)
+            if not wrong:
+                return
+        manifests.check(directory, wrong)
 
     def get(self, manifest: Manifest, name: str, file: Path) -> None:
         """Bring one file of a checkpoint to a path of this machine; it has its name once it was checked.
@@ -144,14 +175,16 @@ class RemoteStore:
             fresh.unlink(missing_ok=True)
         raise DamagedError(f"{name} was changed")
 
-    def set_aside(self, manifest: Manifest) -> None:
+    def set_aside(self, name: str) -> None:
         """Let a damaged checkpoint exist no longer; its files stay until all that are kept are newer.
 
         Raises:
             RemoteError: the store cannot be asked.
         """
-        place = self._place(manifest)
-        self._ask(self._fs.pipe_file, f"{place}/{ASIDE}", manifests.encoded(manifest))
+        place = f"{self._root}/{name}"
+        with suppress(FileNotFoundError):  # somebody else was faster
+            data = self._ask(self._fs.cat_file, f"{place}/{manifests.NAME}")
+            self._ask(self._fs.pipe_file, f"{place}/{ASIDE}", data)
         self._remove(self._fs.rm_file, f"{place}/{manifests.NAME}")
 
     def retire(self) -> list[int]:
@@ -167,7 +200,7 @@ class RemoteStore:
             self._remove(self._fs.rm, self._place(manifest), recursive=True)
         oldest = min((each.step for each in committed if each not in leaving), default=0)
         for place in self._places():
-            if _step_of(place) < oldest and self._manifest(place) is None:
+            if _step_of(place) < oldest and self._read(place) is None:
                 self._remove(self._fs.rm, place, recursive=True)
         return [manifest.step for manifest in leaving]
 
@@ -183,10 +216,24 @@ class RemoteStore:
         return sorted(path for path in self._at.paths() if _NAME.fullmatch(path.rpartition("/")[2]))
 
     def _manifest(self, place: str) -> Manifest | None:
+        found = self._read(place)
+        return found if isinstance(found, Manifest) else None
+
+    def _read(self, place: str) -> Manifest | Unreadable | None:
+        """The manifest of an upload; None where that never ended."""
         try:
-            return manifests.decoded(self._ask(self._fs.cat_file, f"{place}/{manifests.NAME}"))
-        except (FileNotFoundError, DamagedError):
+            data = self._ask(self._fs.cat_file, f"{place}/{manifests.NAME}")
+        except FileNotFoundError:
             return None
+        try:
+            return manifests.decoded(data)
+        except DamagedError as error:
+            if not data.endswith(END):
+                return None
+            fault = PassedOver(
+                _step_of(place), f"{error} (in {self.url})", lasting=type(error) is DamagedError
+            )
+            return Unreadable(place.rpartition("/")[2], fault)
 
 
 def name_of(manifest: Manifest) -> str:
@@ -198,24 +245,24 @@ def newest_of_both(found: Found, store: CheckpointStore, remote: RemoteStore) ->
     """The newest intact checkpoint of either; one that only the remote has is brought into the store.
 
     `found`: what the store has. A remote that cannot be asked is named in `fault`, and that is taken.
-    `only_here` where the remote is not known to have it.
+    `only_here` where the remote is not known to have it. What is damaged for good in the remote is set aside.
 
     Raises:
         RemoteError: the remote cannot be asked, and the store has nothing.
     """
     try:
-        candidates = remote.committed()
+        candidates, unreadable = remote.published()
     except RemoteError as error:
         if found.manifest is None:
             raise
         return msgspec.structs.replace(found, fault=str(error), only_here=True)
-    passed_over = list(found.passed_over)
+    passed_over = [*found.passed_over, *(_set_aside(remote, each.name, each.fault) for each in unreadable)]
     newest_here = 0 if found.manifest is None else found.manifest.sequence
     for manifest in (each for each in candidates if each.sequence > newest_here):
         fault = _fetch(store, remote, manifest)
         if fault is None:
             return Found(manifest, store.path_of(manifest.step), tuple(passed_over))
-        passed_over.append(fault)
+        passed_over.append(_set_aside(remote, name_of(manifest), fault))
     known_there = found.manifest is None or found.manifest.commit in {each.commit for each in candidates}
     return msgspec.structs.replace(found, passed_over=tuple(passed_over), only_here=not known_there)
 
@@ -233,6 +280,14 @@ def _fetch(store: CheckpointStore, remote: RemoteStore, manifest: Manifest) -> P
         why = f"{error} (in {remote.url})"
         return PassedOver(manifest.step, why, lasting=isinstance(error, DamagedError))
     return None
+
+
+def _set_aside(remote: RemoteStore, name: str, fault: PassedOver) -> PassedOver:
+    """What is wrong with a checkpoint, which is asked no more where that lasts."""
+    if fault.lasting:
+        with suppress(RemoteError):
+            remote.set_aside(name)
+    return fault
 
 
 def _step_of(place: str) -> int:

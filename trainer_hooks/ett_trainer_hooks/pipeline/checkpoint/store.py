@@ -1,6 +1,6 @@
 """Checkpoints that a kill at any moment cannot spoil: a directory a step, its name last.
 
-    step_400.5f0c.partial/   being written; never read
+    step_400.3-5f0c2a11.partial/   being written, by the holder of the third lease; never read
     step_300/                committed: its files, and manifest.json with their sizes and hashes
     step_300.old/            what step_300 was before it was written again, until the new one has its name
     step_200.damaged/        set aside by a start that found it damaged
@@ -9,6 +9,13 @@
 All ranks share the directory. One process, the lead, calls what changes the store; the others write
 their files into the directory that `begin` gave. Every call does its work before it returns; nothing
 here starts a thread that outlives a call. A store that fails raises OSError, for the caller to tell.
+
+A lead that has lost its lease publishes nothing, whatever it stood still in: it looks at the lease once its
+partial directory is there, whoever comes after it takes the lease and then that directory away (`take_over`),
+and without it nothing gets its name.
+
+    earlier lead   mkdir partial    lease is mine     ...        partial -> step_400
+    later lead                           lease is mine    take_over: partial -> gone     newest_intact
 """
 
 from __future__ import annotations
@@ -17,49 +24,23 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
-import msgspec
-
-from ett_trainer_hooks.pipeline.bundle.files import write_whole
+from ett_trainer_hooks.pipeline.checkpoint import half_done
 from ett_trainer_hooks.pipeline.checkpoint import manifest as manifests
+from ett_trainer_hooks.pipeline.checkpoint.found import Found, PassedOver
+from ett_trainer_hooks.pipeline.checkpoint.half_done import OLD, PARTIAL, beside, remove
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError, FileMark, Manifest
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention, retired
-from ett_trainer_hooks.pipeline.durable import sync_folder
+from ett_trainer_hooks.pipeline.durable import put_whole, sync_folder
 from ett_trainer_hooks.pipeline.publishing.handover import anchors_in_use
+from ett_trainer_hooks.pipeline.takes import Lease, LostError
 
 LATEST = "latest"
-PARTIAL, OLD, GONE, DAMAGED = ".partial", ".old", ".gone", ".damaged"
+DAMAGED = ".damaged"
 _NAME = re.compile(r"step_(\d+)(\.old)?")
-MODE = 0o644
-
-
-class PassedOver(msgspec.Struct, frozen=True):
-    """A checkpoint that was not taken, and why; `lasting` where it will never be intact again."""
-
-    step: int
-    why: str
-    lasting: bool
-
-
-class Found(msgspec.Struct, frozen=True):
-    """The newest intact checkpoint, None where there is none, and those that would have come before it.
-
-    `fault`: why a second place, where there is one, could not be asked; `only_here`: it has this one not,
-    as far as is known.
-    """
-
-    manifest: Manifest | None
-    directory: Path | None
-    passed_over: tuple[PassedOver, ...]
-    fault: str = ""
-    only_here: bool = False
-
-
-class UnavailableError(OSError):
-    """There are checkpoints, and none of them can be had now: no reason to begin anew."""
 
 
 class CheckpointStore:
@@ -68,6 +49,7 @@ class CheckpointStore:
     Args:
         root: where they lie.
         retention: which of them stay.
+        lease: of this process, where another start may come (`sole_writer`); once lost, nothing is published.
         workers: files that are hashed at once.
         now: Unix seconds.
     """
@@ -79,10 +61,12 @@ class CheckpointStore:
         root: Path,
         *,
         retention: Retention | None = None,
+        lease: Lease | None = None,
         workers: int = manifests.WORKERS,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.root = root
+        self._lease = lease
         self._retention = retention or Retention()
         self._workers = workers
         self._now = now
@@ -92,11 +76,19 @@ class CheckpointStore:
         """A new, empty directory for the files of a step; what interrupted saves have left is cleared away.
 
         Its name is unlike any before: ranks of an earlier attempt that still run do not write into it.
+
+        Raises:
+            LostError: another start has taken over.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         self.clear_up()
-        directory = self.root / f"step_{step}.{token_hex(4)}{PARTIAL}"
+        directory = self._partial(f"step_{step}")
         directory.mkdir()
+        try:
+            self.check_lease()
+        except BaseException:
+            self.abandon(directory)
+            raise
         return directory
 
     def commit(
@@ -115,52 +107,71 @@ class CheckpointStore:
 
         Raises:
             DamagedError: files are not as the ranks wrote them, or others are there.
+            LostError: another start has taken over.
         """
-        if files is None:
-            files = manifests.marks(
-                directory, manifests.names_in(directory), workers=self._workers, sync=True
+        with self._while_mine():
+            if files is None:
+                names = manifests.names_in(directory)
+                files = manifests.marks(directory, names, workers=self._workers, sync=True)
+            manifest = Manifest(
+                step=step,
+                sequence=1 + max((each.sequence for each in self.committed()), default=0),
+                commit=token_hex(8),
+                world_size=world_size,
+                made_at=self._now(),
+                metrics=dict(metrics or {}),
+                files=dict(files),
             )
-        manifest = Manifest(
-            step=step,
-            sequence=1 + max((each.sequence for each in self.committed()), default=0),
-            commit=token_hex(8),
-            world_size=world_size,
-            made_at=self._now(),
-            metrics=dict(metrics or {}),
-            files=dict(files),
-        )
-        self._check_written(directory, manifest)
-        self.adopt(directory, manifest)
+            self._check_written(directory, manifest)
+            self.adopt(directory, manifest)
         return manifest
 
     def adopt(self, directory: Path, manifest: Manifest) -> None:
-        """Publish a directory of this store whose files are those of a manifest and are on the disk."""
-        write_whole(directory / manifests.NAME, manifests.encoded(manifest), MODE)
-        sync_folder(directory)
+        """Publish a directory of this store whose files are those of a manifest and are on the disk.
+
+        Raises:
+            LostError: another start has taken over.
+        """
         final = self.path_of(manifest.step)
-        if final.exists():
-            final.replace(_beside(final, OLD))
-        directory.replace(final)
+        with self._while_mine():
+            self._publish(directory, manifest, final)
         sync_folder(self.root)
-        write_whole(self.root / LATEST, f"{final.name}\n".encode(), MODE)
+        with suppress(LostError), self._while_mine():  # it is published, what `latest` says is no longer ours
+            put_whole(self.root / LATEST, f"{final.name}\n".encode(), self._partial(LATEST), self.check_lease)
         sync_folder(self.root)
-        _remove(_beside(final, OLD))
+        remove(beside(final, OLD))
 
     def abandon(self, directory: Path) -> None:
         """Give back the room of a checkpoint that will not be committed, as far as that is possible."""
         shutil.rmtree(directory, ignore_errors=True)
 
     def clear_up(self) -> None:
-        """Take away what interrupted saves have left; not while a save is going on."""
-        for old in self.root.glob(f"step_*{OLD}"):
-            final = old.with_name(old.name.removesuffix(OLD))
-            if not final.exists():
-                old.replace(final)
-        for kind in (PARTIAL, OLD, GONE):
-            for left_over in self.root.glob(f"step_*{kind}"):
-                shutil.rmtree(left_over, ignore_errors=True)
-        for torn in self.root.glob(f"tmp*{PARTIAL}"):
-            torn.unlink(missing_ok=True)
+        """Take away what interrupted saves have left; not while a save is going on.
+
+        Raises:
+            LostError: another start has taken over.
+        """
+        self.check_lease()
+        half_done.clear(self.root, None if self._lease is None else self._lease.number)
+
+    def take_over(self) -> None:
+        """Let nothing be published any more that earlier holders of the lease have begun; any time.
+
+        Raises:
+            OSError: the store cannot be changed.
+        """
+        if self._lease is not None:
+            for begun in half_done.written(self.root, self._lease.number - 1):
+                half_done.take_away(begun)
+
+    def check_lease(self) -> None:
+        """Go on only while no other start has taken over.
+
+        Raises:
+            LostError: one has.
+        """
+        if self._lease is not None:
+            self._lease.check(anew=True)
 
     def retire(self) -> list[int]:
         """Remove what the retention no longer wants; returns its steps.
@@ -171,12 +182,14 @@ class CheckpointStore:
         committed, spared = self.committed(), {*self._held, *anchors_in_use(self.root, self._now())}
         leaving = [each for each in retired(committed, self._retention) if each.commit not in spared]
         for manifest in leaving:
-            _remove(self._published()[manifest.step])
+            self.check_lease()
+            with self._while_mine():
+                remove(self._published()[manifest.step])
         if leaving:
             oldest_s = min(each.made_at for each in committed if each not in leaving)
             for aside in self.root.glob(f"step_*{DAMAGED}"):
                 if aside.stat().st_mtime < oldest_s:
-                    _remove(aside)
+                    remove(aside)
         return [manifest.step for manifest in leaving]
 
     @contextmanager
@@ -208,8 +221,8 @@ class CheckpointStore:
     def set_aside(self, step: int) -> Path:
         """Take a damaged checkpoint out of the way: it is no longer asked, and its name is free again."""
         directory = self._published()[step]
-        aside = _beside(self.path_of(step), DAMAGED)
-        _remove(aside)
+        aside = beside(self.path_of(step), DAMAGED)
+        remove(aside)
         directory.replace(aside)
         aside.touch()
         return aside
@@ -226,6 +239,33 @@ class CheckpointStore:
     def path_of(self, step: int) -> Path:
         """Where the checkpoint of a step lies once it is committed."""
         return self.root / f"step_{step}"
+
+    def _publish(self, directory: Path, manifest: Manifest, final: Path) -> None:
+        name = directory / manifests.NAME
+        put_whole(name, manifests.encoded(manifest), beside(name, PARTIAL))
+        sync_folder(directory)
+        self.check_lease()
+        old = beside(final, OLD)
+        if final.exists():
+            final.replace(old)
+        try:
+            directory.replace(final)
+        except BaseException:
+            if old.exists() and not final.exists():
+                old.replace(final)
+            raise
+
+    @contextmanager
+    def _while_mine(self) -> Iterator[None]:
+        """Who took over has taken away what is missing now, and the error says so."""
+        try:
+            yield
+        except (FileNotFoundError, DamagedError):
+            self.check_lease()
+            raise
+
+    def _partial(self, name: str) -> Path:
+        return half_done.partial(self.root, name, 0 if self._lease is None else self._lease.number)
 
     def _ranked(self) -> tuple[list[tuple[Manifest, Path]], list[PassedOver]]:
         """Checkpoints that have a manifest, newest first, and those whose manifest tells nothing."""
@@ -270,17 +310,3 @@ def _fault(manifest: Manifest, directory: Path, workers: int) -> PassedOver | No
 
 def _passed_over(step: int, error: Exception) -> PassedOver:
     return PassedOver(step, str(error), lasting=type(error) is DamagedError)
-
-
-def _beside(path: Path, kind: str) -> Path:
-    return path.with_name(path.name + kind)
-
-
-def _remove(directory: Path) -> None:
-    """Take a directory away under another name, so that half of it is never taken for a checkpoint."""
-    if not directory.exists():
-        return
-    gone = directory if directory.name.endswith(GONE) else _beside(directory, GONE)
-    shutil.rmtree(gone, ignore_errors=True)
-    directory.replace(gone)
-    shutil.rmtree(gone)

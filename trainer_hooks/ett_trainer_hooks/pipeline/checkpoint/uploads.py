@@ -18,6 +18,7 @@ from ett_trainer_hooks.pipeline.checkpoint.manifest import Manifest
 from ett_trainer_hooks.pipeline.checkpoint.permit import GivenUpError, Permit
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteError, RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
+from ett_trainer_hooks.pipeline.takes import LostError
 
 
 class Upload(msgspec.Struct, frozen=True):
@@ -119,7 +120,7 @@ class Uploads:
             self._remote.upload(
                 self._store.path_of(manifest.step), manifest, self._permit, maybe_there=order.maybe_there
             )
-        except (RemoteError, OSError, GivenUpError) as error:
+        except (RemoteError, OSError, GivenUpError, LostError) as error:
             return Upload(manifest, time.monotonic() - began_s, str(error))
         seconds = time.monotonic() - began_s
         try:

@@ -24,10 +24,11 @@ import torch.distributed as dist
 
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer
+from ett_trainer_hooks.pipeline.checkpoint.found import Found
 from ett_trainer_hooks.pipeline.checkpoint.node_disk import NodeDisk
 from ett_trainer_hooks.pipeline.checkpoint.remote import RemoteStore
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention
-from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore, Found
+from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 
 PATIENCE_S = 600.0
 LONGEST_S = 0.3
