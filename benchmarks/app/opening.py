@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pages import LOOKED_AT_MS, TIMEOUT_MS, UNCOUNTED, at_home, pages
+from pages import FIRST_PAINT, LOOKED_AT_MS, TIMEOUT_MS, UNCOUNTED, WATCH, at_home, pages
 from playwright.sync_api import BrowserContext, sync_playwright
 
 SEEN = {
@@ -30,17 +30,8 @@ SEEN = {
     "table": ".ett-table tbody tr",
     "chart": ".ett-chart[data-drawn]",
 }
+PAINTED = "first content, painted,"
 OF_USE = "what makes it of use"
-WATCH = """
-(() => {
-  const wanted = %s, seen = (window.ettSeen = {});
-  const look = () => {
-    for (const [name, selector] of Object.entries(wanted))
-      if (!(name in seen) && document.querySelector(selector)) seen[name] = performance.now();
-  };
-  new MutationObserver(look).observe(document, { subtree: true, childList: true, attributes: true });
-})();
-"""
 CATEGORIES = ("devtools.timeline", "v8", "blink.user_timing", "disabled-by-default-v8.compile", "__metadata")
 KINDS = {
     "garbage": ("V8.GC", "MinorGC", "MajorGC", "BlinkGC"),
@@ -76,7 +67,7 @@ class Opening(NamedTuple):
 def opened(context: BrowserContext, address: str, wanted: str, looked_at_ms: int) -> Opening:
     """Open a page with the trace on."""
     page = context.new_page()
-    page.add_init_script(WATCH % repr({**SEEN, OF_USE: wanted}))
+    page.add_init_script(WATCH % repr({name: [one] for name, one in {**SEEN, OF_USE: wanted}.items()}))
     devtools, events, messages, requests = context.new_cdp_session(page), [], [], []
     devtools.on("Tracing.dataCollected", lambda told: events.extend(told["value"]))
     devtools.on("Network.webSocketFrameReceived", _into(messages))
@@ -86,7 +77,7 @@ def opened(context: BrowserContext, address: str, wanted: str, looked_at_ms: int
     devtools.send("Tracing.start", chosen)
     page.goto(address, wait_until="commit")
     page.locator(wanted).first.wait_for(state="attached", timeout=TIMEOUT_MS)
-    seen = page.evaluate("window.ettSeen")
+    seen = {PAINTED: page.evaluate(FIRST_PAINT), **page.evaluate("window.ettSeen")}
     ended = []
     devtools.on("Tracing.tracingComplete", _into(ended))
     devtools.send("Tracing.end")
@@ -159,7 +150,10 @@ def report(name: str, openings: Sequence[Opening]) -> str:
     scripts = set().union(*(one.by_script for one in openings))
     by_script = Counter({script: median(one.by_script[script] for one in openings) for script in scripts})
     told = {
-        **{f"{what} seen": median(one.seen.get(what, inf) for one in openings) for what in (*SEEN, OF_USE)},
+        **{
+            f"{what} seen": median(one.seen.get(what, inf) for one in openings)
+            for what in (PAINTED, *SEEN, OF_USE)
+        },
         "first message of the app": median(one.messages[0][0] for one in openings),
         "last message of the app until then": median(one.messages[-1][0] for one in openings),
         "main thread": median(one.spent.total() for one in openings),

@@ -7,14 +7,15 @@ Plotly package and served by this server (`server.PLOTLY_PATH`), never from outs
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import streamlit as st
 
 from ett_dashboard.theme import script
 
-PLOTLY_SOURCE = "assets/plotly.min.js"
-"""Address of Plotly, relative to the page."""
+PLOTLY_SOURCE = f"assets/plotly-{version('plotly')}.min.js"
+"""Address of Plotly, relative to the page; another version has another one, so that a browser may keep it."""
 
 _mount = st.components.v2.component(
     "ett_chart",

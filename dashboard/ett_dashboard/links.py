@@ -1,5 +1,7 @@
 """Links between the pages of the app are followed in the browser, by `assets/go.js`.
 
+Buttons beside lines copy them, by `assets/copy.js`.
+
 Pages are drawn with plain links of class `ett-go`. `st.switch_page` would not do: see `assets/go.js`.
 """
 
@@ -9,7 +11,9 @@ import streamlit as st
 
 from ett_dashboard.theme import script
 
-_mount = st.components.v2.component("ett_links", html="", js=script("links.js"), isolate_styles=False)
+_mount = st.components.v2.component(
+    "ett_links", html="", js=script("copy.js", "links.js"), isolate_styles=False
+)
 
 
 def followed() -> None:

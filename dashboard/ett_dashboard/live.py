@@ -13,7 +13,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError  # noqa: A004 - another one in 3.10
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as NotInTime
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Generic, TypeVar
@@ -94,13 +95,23 @@ class SharedReads:
         """The answer to any question, at most `keep_s` old (its own, if that is longer)."""
         return self._read(question, lambda: self._api.ask(question), question.keep_s, question.about)
 
-    def begin(self, questions: Iterable[Question[Any]], job_id: str = "") -> None:
-        """Have asked at the same time what is about to be asked for, of a job first; waits for none."""
+    def begin(self, questions: Iterable[Question[Any]], job_id: str = "") -> list[Future[None]]:
+        """Have asked at the same time what is about to be asked for, of a job first; waits for none.
+
+        What is still on its way is returned.
+        """
+        begun = []
         if job_id:
-            self._begin(self._entry(("job", job_id)), partial(self._api.job, job_id), self._keep_s, job_id)
+            entry, ask = self._entry(("job", job_id)), partial(self._api.job, job_id)
+            begun.append(self._begin(entry, ask, self._keep_s, job_id))
         for question in questions:
-            keep_s = max(question.keep_s, self._keep_s)
-            self._begin(self._entry(question), partial(self._api.ask, question), keep_s, question.about)
+            entry, ask_it = self._entry(question), partial(self._api.ask, question)
+            begun.append(self._begin(entry, ask_it, max(question.keep_s, self._keep_s), question.about))
+        return [renewal for _, renewal, _ in begun if renewal is not None]
+
+    def soon(self, questions: Iterable[Question[Any]], job_id: str = "", within_s: float = 0.0) -> bool:
+        """The same, and wait for all of it, but no longer than so; whether all is there, fresh."""
+        return not wait(self.begin(questions, job_id), within_s).not_done
 
     def pages(self, question: Question[PAGE]) -> Iterator[PAGE]:
         """The answers to a question, page by page, read now and shared with nobody.
@@ -118,7 +129,7 @@ class SharedReads:
             return reading
         now = self._clock()
         is_good = reading.read_at is not None and 0 <= now - reading.read_at < STILL_GOOD * keep_s
-        with suppress(TimeoutError):
+        with suppress(NotInTime):
             renewal.result(self._left_s(now - since) if is_good else None)
         return entry.reading
 

@@ -94,6 +94,12 @@ def tiles(items: Iterable[tuple[str, str, str]], *, lead: bool = False) -> str:
     return f'<div class="ett-tiles{" ett-lead" if lead else ""}">{cells}</div>'
 
 
+def stacked(*pieces: str) -> str:
+    """Pieces one below the other, at the distance that parts of a page keep; without the empty ones."""
+    shown = [f"<div>{piece}</div>" for piece in pieces if piece]
+    return f'<div class="ett-stack">{"".join(shown)}</div>' if shown else ""
+
+
 def partition_table(shares: Sequence[Share]) -> str:
     """Seconds and percent by component under their groups; ends with a sum of 100.0 %."""
     body = "".join(_group_rows(group, [s for s in shares if s.group == group]) for group in GROUPS)
@@ -186,8 +192,13 @@ def scrolled(html: str, title: str) -> str:
 
 
 def lines(text: str, title: str) -> str:
-    """Lines as they were told, in a box of a bounded height; `title` says what they are."""
-    return scrolled(f'<pre class="ett-lines">{escape(text)}</pre>', title)
+    """Lines as they were told, in a box of a bounded height; `title` says what they are.
+
+    The button copies all of them (`assets/copy.js`).
+    """
+    button = f'<button type="button" class="ett-copy" aria-label="Copy: {escape(title)}">Copy</button>'
+    box = scrolled(f'<pre class="ett-lines">{escape(text)}</pre>', title)
+    return f'<div class="ett-copied">{button}{box}</div>'
 
 
 def link(address: str, html: str) -> str:

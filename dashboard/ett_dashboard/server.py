@@ -13,19 +13,24 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import streamlit as st
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from streamlit import config
+from streamlit import config, file_util
 
 from ett_dashboard.chart import PLOTLY_SOURCE
 from ett_dashboard.client import ExporterError, LacksError, UnknownJobError
 from ett_dashboard.csv_files import FILES
+from ett_dashboard.document import Shell, document, shell
 from ett_dashboard.live import shared_reads
 from ett_dashboard.settings import Address, Settings
 from ett_dashboard.theme import STREAMLIT_OPTIONS
+from ett_dashboard.views.first import first_view
+from ett_dashboard.views.page import Page
+from ett_dashboard.views.pages import PAGES
 
 SCRIPT = Path(__file__).with_name("app.py")
 PLOTLY_PATH = f"/{PLOTLY_SOURCE}"
@@ -49,7 +54,9 @@ def serve(settings: Settings, address: Address, announce: Callable[[str], None])
         announce(f"http://{_bracketed(address.host)}:{config.get_option('server.port')}")
         yield
 
-    routes = [Route(PLOTLY_PATH, _plotly), Route("/csv/{name}", _csv)]
+    parts = _shell()
+    documents = [Route(f"/{page.path}", _document_of(page, parts)) for page in PAGES] if parts else []
+    routes = [Route(PLOTLY_PATH, _plotly), Route("/csv/{name}", _csv), *documents]
     app = st.App(SCRIPT, routes=routes, lifespan=lifespan)
     app.run(config={**STREAMLIT_OPTIONS, "server.address": address.host, "server.port": address.port})
 
@@ -80,8 +87,24 @@ def plotly_file() -> Path:
 
 
 async def _plotly(_request: Request) -> Response:
-    headers = {"Cache-Control": "public, max-age=86400", "X-Content-Type-Options": "nosniff"}
+    headers = {"Cache-Control": "public, immutable, max-age=31536000", "X-Content-Type-Options": "nosniff"}
     return FileResponse(plotly_file(), media_type="text/javascript", headers=headers)
+
+
+def _shell() -> Shell | None:
+    index = Path(file_util.get_static_dir()) / "index.html"
+    return shell(index.read_text(encoding="utf-8"))
+
+
+def _document_of(page: Page, parts: Shell) -> Callable[[Request], Response]:
+    """What answers with the document of a page; its figures grow old, so that it is kept nowhere."""
+
+    def answer(request: Request) -> Response:
+        asked = dict(parse_qsl(request.url.query))
+        told = document(parts, first_view(page, PAGES, asked, shared_reads))
+        return HTMLResponse(told, headers={"Cache-Control": "no-store"})
+
+    return answer
 
 
 def _csv(request: Request) -> Response:

@@ -7,6 +7,7 @@ and screen reader, and sorts by links, so that the order is part of the address.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 import msgspec
 import streamlit as st
@@ -57,3 +58,47 @@ def table(columns: Sequence[Column], rows: Sequence[Row], *, caption: str, key: 
     """Draw a table; `caption` says what it lists, for those who cannot see it."""
     data = {"caption": caption, "columns": list(columns), "rows": list(rows)}
     _mount(key=key, data=msgspec.to_builtins(data))
+
+
+def as_html(columns: Sequence[Column], rows: Sequence[Row], *, caption: str) -> str:
+    """The same table as HTML, as `assets/table.js` builds it: for what is seen before any script runs."""
+    head = "".join(_head(column) for column in columns)
+    body = "".join(
+        f"<tr{_class('ett-chosen' if row.chosen else '')}>{''.join(map(_cell, columns, row.cells))}</tr>"
+        for row in rows
+    )
+    said = escape(caption)
+    return (
+        f'<div class="ett-scroll" tabindex="0" role="region" aria-label="{said}"><table class="ett-table">'
+        f"<caption>{said}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _head(column: Column) -> str:
+    order = f' aria-sort="{column.sorted}"' if column.sorted else ""
+    told = Cell(column.title, href=column.href, hint=column.help)
+    return f'<th scope="col"{order}{_around(column, told)}</th>'
+
+
+def _cell(column: Column, cell: Cell) -> str:
+    return f"<td{_around(column, cell)}</td>"
+
+
+def _around(column: Column, cell: Cell) -> str:
+    """What a cell of either kind has, after the name of its tag."""
+    classes = "ett-end " * column.end + "ett-bar" * (cell.share is not None)
+    share = "" if cell.share is None else f' style="--share:{cell.share:g}"'
+    hint = f' title="{escape(cell.hint)}"' if cell.hint else ""
+    hue = f' style="--hue:{escape(cell.hue)}"' if cell.hue else ""
+    chip = "ett-chip" if cell.hue else ""
+    text = escape(cell.text)
+    if cell.href:
+        way = f'href="{escape(cell.href)}" target="_self"{_class(f"ett-go {chip}")}'
+        inner = f'<a {way}{hue} dir="auto">{text}</a>'
+    else:
+        inner = f'<span{_class(chip)}{hue} dir="auto">{text}</span>'
+    return f"{_class(classes)}{share}{hint}>{inner}"
+
+
+def _class(names: str) -> str:
+    return f' class="{names.strip()}"' if names.strip() else ""

@@ -44,6 +44,24 @@ def style() -> str:
     return ground + (ASSETS / "style.css").read_text(encoding="utf-8")
 
 
+def colours() -> str:
+    """The colours of both themes as declarations of CSS; which one counts follows `color-scheme`."""
+    light, dark = variables("light"), variables("dark")
+    return "".join(f"{name}:light-dark({light[name]},{dark[name]});" for name in light)
+
+
+def variables(theme: str) -> dict[str, str]:
+    """The colours of a theme by the names that Streamlit gives them in style sheets."""
+    names = {
+        "text-color": "textColor",
+        "background-color": "backgroundColor",
+        "secondary-background-color": "secondaryBackgroundColor",
+        "border-color": "borderColor",
+        "primary-color": "primaryColor",
+    }
+    return {f"--st-{css}": str(STREAMLIT_OPTIONS[f"theme.{theme}.{name}"]) for css, name in names.items()}
+
+
 def script(*names: str) -> str:
     """The script of a component; whichever comes first lets links be followed, before it draws any."""
     return "\n".join((ASSETS / one).read_text(encoding="utf-8") for one in ("go.js", *names))

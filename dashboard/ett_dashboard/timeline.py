@@ -120,7 +120,7 @@ def figure(
         data.append(_failure_trace(marks, lanes, zone, ways, is_small=last - first >= MANY_LANES))
     ticks = [*lanes][first : last + 1 : (last - first) // MOST_TICKS + 1]
     layout = {
-        "height": _height_px(len(lanes)),
+        "height": height_px(len(lanes)),
         "margin": {"l": 4, "r": 12, "t": 8, "b": 4},
         "barmode": "overlay",
         "bargap": 0,
@@ -142,7 +142,8 @@ def figure(
     return {"data": data, "layout": layout}
 
 
-def _height_px(lanes: int) -> int:
+def height_px(lanes: int) -> int:
+    """How high the timeline of so many attempts is."""
     return min(HEAD_PX + LANE_PX * max(lanes, 1), MOST_PX)
 
 
@@ -150,7 +151,7 @@ def _lane_px(whole: Sequence[StretchRow], seen: Seen | None) -> float:
     """How high the bars of a lane are, in pixels."""
     lanes = {attempt: lane for lane, attempt in enumerate(sorted({s.attempt for s in whole}))}
     first, last = _lanes_seen([(s.start, s.end, lanes[s.attempt]) for s in whole], len(lanes), seen)
-    return max(LANE_HEIGHT * _height_px(len(lanes)) / (last - first + 1), 1.0)
+    return max(LANE_HEIGHT * height_px(len(lanes)) / (last - first + 1), 1.0)
 
 
 def _lanes_seen(spans: Sequence[tuple[float, float, int]], lanes: int, seen: Seen | None) -> tuple[int, int]:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ from ett_core.events import (
 from ett_core.step_times import bucket_of
 
 ETT = Path(sys.executable).with_name("ett")
+PATIENCE_S = 60.0
+"""How long an answer is waited for, on a slow machine with much to do; what httpx waits for is no promise."""
+get, send = partial(httpx.get, timeout=PATIENCE_S), partial(httpx.post, timeout=PATIENCE_S)
 START_PHASES = {
     "device_init": 2.0,
     "process_group": 3.0,
@@ -241,8 +245,6 @@ def exporting(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 def post(url: str, story: Story) -> None:
     """Send what a story has told since the last time, as the shipper does."""
     for lines in story.take().values():
-        answer = httpx.post(
-            f"{url}/api/v1/segments", content=lines, headers={"X-Ett-Sent-At": str(time.time())}
-        )
+        answer = send(f"{url}/api/v1/segments", content=lines, headers={"X-Ett-Sent-At": str(time.time())})
         assert answer.status_code == 200, answer.text
         assert answer.json()["rejected"] == []

@@ -13,14 +13,13 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-import httpx
 import numpy as np
 import pytest
 from axe_faults import faults
 from browser import sync_api, until
 from likeness import Face, face, face_of, likeness
 from PIL import Image
-from stories import ETT, exporting, running
+from stories import ETT, exporting, get, running
 
 DESK, TABLET = (1280, 900), (820, 1180)
 SEEN_AS = (("light", DESK), ("dark", DESK), ("dark", TABLET), ("light", TABLET))
@@ -66,7 +65,7 @@ def playing(exporter: str) -> Iterator[None]:
 
 def told(exporter: str) -> bool:
     """Whether all that lies behind the jobs has come: none hangs in the middle of its past."""
-    states = [job["state"] for job in httpx.get(f"{exporter}/api/v1/jobs").json()["jobs"]]
+    states = [job["state"] for job in get(f"{exporter}/api/v1/jobs").json()["jobs"]]
     return len(states) >= JOBS and not {"stalled", "lost"} & set(states)
 
 
@@ -81,7 +80,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         ) as (app, _),
         playing(exporter),
     ):
-        failures = httpx.get(f"{exporter}/api/v1/failures").json()["failures"]
+        failures = get(f"{exporter}/api/v1/failures").json()["failures"]
         shown = next(one for one in failures if len(one["diagnosis"]["evidence"]) > 1)
         job, failure = quote(shown["job_id"], safe=""), quote(shown["id"], safe="")
         yield {name: app + at.format(job=job, failure=failure) for name, (at, _) in PAGES.items()}

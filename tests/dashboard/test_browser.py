@@ -6,10 +6,9 @@ import re
 import time
 from urllib.parse import quote
 
-import httpx
 import pytest
 from browser import expect, sync_api, until
-from stories import Story, exporting, post, recovered, running
+from stories import Story, exporting, get, post, recovered, running
 
 HOSTILE = (
     "<script>window.broken=1</script><img src=x onerror='window.broken=1'> ![i](http://x.invalid/i.png) **b**"
@@ -68,7 +67,7 @@ def test_the_partition_shown_is_the_one_of_the_api(app, exporter, page):
     loop = story.start(931, 1, resumed_step=story.step // 300 * 300)
     story.succeed(story.train(loop, 2500, 1), 1)
     post(exporter, story)
-    answer = httpx.get(f"{exporter}/api/v1/jobs/partition/equal").json()
+    answer = get(f"{exporter}/api/v1/jobs/partition/equal").json()
     page.goto(at(app, "partition/equal"))
     rows = page.locator("table.ett-partition tr.ett-share")
     expect(rows).to_have_count(len(answer["components"]))
@@ -86,9 +85,27 @@ def test_the_causes_and_evidence_of_a_failure_are_shown(app, exporter, page):
     """A failure shows its cause in words and the lines that tell of it."""
     post(exporter, recovered("failure/shown", time.time() - 900, 890))
     page.goto(at(app, "failure/shown"))
-    cause = httpx.get(f"{exporter}/api/v1/jobs/failure/shown").json()["failure_list"][0]["cause"]
+    cause = get(f"{exporter}/api/v1/jobs/failure/shown").json()["failure_list"][0]["cause"]
     expect(page.locator("[data-testid=stExpander] summary")).to_contain_text(cause)
     expect(page.get_by_role("region", name="Evidence")).to_contain_text("Killed process 4711 (python)")
+
+
+def test_evidence_is_copied_by_a_button(app, exporter, page):
+    """With the mouse or a key, all lines of it; without a clipboard they are selected."""
+    post(exporter, recovered("evidence/copied", time.time() - 900, 890))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(at(app, "evidence/copied"))
+    lines, button = page.locator(".ett-lines").first, page.get_by_role("button", name="Copy: Evidence")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(button).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == lines.text_content()
+    assert "Killed process 4711 (python)" in lines.text_content()
+    expect(button).to_have_text("Copy")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    button.click()
+    expect(button).to_have_text("Selected")
+    assert page.evaluate("String(getSelection())").strip() == lines.inner_text().strip()
 
 
 def test_zoom_outlives_refreshes(app, exporter, page):
@@ -164,7 +181,7 @@ def test_the_box_on_top_of_a_job_leads_to_another_one(app, exporter, page):
 
 def test_a_part_of_a_name_narrows_the_box_of_jobs(app, exporter, page):
     """The part stands in the address; jobs without it are not offered."""
-    for name in ("Narrowed to", "Left out of"):
+    for name in ("Narrowed to", "Apart from"):
         post(exporter, recovered(f"part/{name[:4]}", time.time() - 700, 690, job_name=f"{name} the box"))
     page.goto(f"{app}/job?text=narrowed")
     expect(page.get_by_role("textbox", name="Text")).to_have_value("narrowed")
@@ -172,9 +189,9 @@ def test_a_part_of_a_name_narrows_the_box_of_jobs(app, exporter, page):
     expect(page.get_by_role("option")).to_have_text(["Narrowed to the box"])
     page.get_by_role("option").click()
     page.wait_for_url("**/job?*id=part*Narr")
-    page.goto(f"{at(app, 'part/Narr')}&text=left+out")
+    page.goto(f"{at(app, 'part/Narr')}&text=apart+from")
     page.get_by_role("combobox", name="Job").click()
-    expect(page.get_by_role("option")).to_have_text(["Left out of the box", "Narrowed to the box"])
+    expect(page.get_by_role("option")).to_have_text(["Apart from the box", "Narrowed to the box"])
 
 
 def test_an_unknown_job_is_said_to_be_unknown(app, page):

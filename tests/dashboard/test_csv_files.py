@@ -8,9 +8,8 @@ import time
 from contextlib import closing
 from typing import NamedTuple
 
-import httpx
 import pytest
-from stories import Story, deciding, post, recovered
+from stories import Story, deciding, get, post, recovered, send
 
 from ett_core.events import AttemptEnd, AttemptStart, Failure
 from ett_dashboard.client import Client, Question
@@ -29,7 +28,7 @@ class Part(NamedTuple):
 
 def table_at(address: str) -> list[dict[str, str]]:
     """The rows of a file."""
-    answer = httpx.get(address)
+    answer = get(address)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-disposition"].startswith('attachment; filename="')
     return list(csv.DictReader(io.StringIO(answer.text)))
@@ -39,7 +38,7 @@ def test_the_partition_of_a_job_has_the_seconds_of_the_api(app, exporter):
     story = recovered("csv/job", time.time() - 2000, 600)
     story.succeed(600, 1)
     post(exporter, story)
-    told = httpx.get(f"{exporter}/api/v1/jobs/csv/job").json()["components"]
+    told = get(f"{exporter}/api/v1/jobs/csv/job").json()["components"]
     rows = table_at(f"{app}/csv/partition?id=csv%2Fjob")
     assert {row["component"]: float(row["seconds"]) for row in rows} == told
 
@@ -78,10 +77,10 @@ def failing(exporter) -> int:
         story.tell(AttemptStart, at, attempt, world_size=1, accelerators=1)
         story.tell(Failure, at + 5.0, attempt, exit_code=1, exception="ValueError", message=f"bad {attempt}")
         story.tell(AttemptEnd, at + 6.0, attempt, status="failed", exit_code=1)
-    answer = httpx.post(f"{exporter}/api/v1/events", content=b"".join(story.take().values()))
+    answer = send(f"{exporter}/api/v1/events", content=b"".join(story.take().values()))
     assert answer.json()["rejected"] == []
     until_s = time.monotonic() + 60.0
-    while httpx.get(f"{exporter}/api/v1/failures?text=csv/failing").json()["total"] < most:
+    while get(f"{exporter}/api/v1/failures?text=csv/failing").json()["total"] < most:
         assert time.monotonic() < until_s  # lists are of views up to a second old
         time.sleep(0.1)
     return most
@@ -121,8 +120,8 @@ def test_what_moves_to_a_later_page_counts_once():
 
 def test_what_is_not_there_is_said_in_a_sentence(app):
     names = ", ".join(FILES)
-    assert httpx.get(f"{app}/csv/nothing").text == f"no table is called 'nothing'; there are: {names}\n"
-    answer = httpx.get(f"{app}/csv/partition?id=never%2Fheard")
+    assert get(f"{app}/csv/nothing").text == f"no table is called 'nothing'; there are: {names}\n"
+    answer = get(f"{app}/csv/partition?id=never%2Fheard")
     assert (answer.status_code, "never/heard" in answer.text) == (404, True)
-    answer = httpx.get(f"{app}/csv/nodes?window=tomorrow")
+    answer = get(f"{app}/csv/nodes?window=tomorrow")
     assert (answer.status_code, "not 'tomorrow'" in answer.text) == (400, True)

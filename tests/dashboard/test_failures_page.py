@@ -7,10 +7,9 @@ import io
 import time
 from urllib.parse import quote
 
-import httpx
 import pytest
 from browser import expect, until
-from stories import Story, post
+from stories import Story, get, post
 
 HOSTILE = (
     "<script>window.broken=1</script><img src=x onerror='window.broken=1'> ![i](http://x.invalid/i.png) **b**"
@@ -53,7 +52,7 @@ def test_words_of_a_failure_are_never_interpreted(app, exporter, page):
     """Names and log lines show as they are in the list and in the evidence."""
     labels = {"job_name": HOSTILE, "team": "<b>t</b>"}
     post(exporter, failed("hostile/failure", 60, model="hostile", text=HOSTILE, **labels))
-    failure_id = httpx.get(f"{exporter}/api/v1/failures?model=hostile").json()["failures"][0]["id"]
+    failure_id = get(f"{exporter}/api/v1/failures?model=hostile").json()["failures"][0]["id"]
     for address in (f"{app}/failures?model=hostile", f"{app}/failures?id={quote(failure_id, safe='')}"):
         page.goto(address)
         expect(page.get_by_text("<script>window.broken=1</script>").first).to_be_visible()
@@ -86,7 +85,7 @@ def test_the_list_can_be_taken_away_with_formulas_disarmed(app, exporter, page):
     with page.expect_download() as downloading:
         page.locator(".st-key-live").get_by_role("link", name="Download as CSV").last.click()
     (row,) = csv.DictReader(io.StringIO(downloading.value.path().read_text(encoding="utf-8")))
-    told = httpx.get(f"{exporter}/api/v1/failures?model=taken").json()["failures"][0]
+    told = get(f"{exporter}/api/v1/failures?model=taken").json()["failures"][0]
     assert row["id"] == told["id"]
     assert float(row["unsaved_s"]) == told["losses"]["unsaved_s"]
     assert row["job_name"] == f"'{FORMULA}"

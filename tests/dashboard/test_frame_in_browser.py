@@ -87,7 +87,7 @@ def test_the_window_and_the_weight_are_chosen_by_buttons_that_say_what_they_mean
     """The figures and the sentence follow; a price turns time into money."""
     post(exporter, recovered("frame/weighed", time.time() - 700, 690, team="Weighed"))
     page.goto(f"{app}/?team=Weighed")
-    said = page.locator(".st-key-said")
+    said = page.locator(".ett-summary")
     expect(said).to_contain_text(re.compile(r"accelerator-hours within the last 24 hours"))
     page.get_by_role("radio", name="7 days").click()
     page.wait_for_url("**/?team=Weighed&window=7d")
@@ -126,7 +126,7 @@ def test_choices_that_are_made_before_the_app_answers_all_count(app, exporter, p
     post(exporter, recovered("frame/hasty", time.time() - 700, 690, team="Hasty"))
     answers = Withheld(page)
     page.goto(f"{app}/?team=Hasty")
-    said = page.locator(".st-key-said")
+    said = page.locator(".ett-summary")
     expect(said).to_contain_text("accelerator-hours within the last 24 hours")
     with answers as held:
         page.get_by_role("radio", name="7 days").click()

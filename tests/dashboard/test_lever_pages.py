@@ -6,10 +6,9 @@ import threading
 import time
 from urllib.parse import quote
 
-import httpx
 import pytest
 from browser import expect, until
-from stories import Story, post
+from stories import Story, get, post
 
 from ett_core.events import Cache, PhaseBegin, PhaseEnd
 from ett_dashboard.words import duration
@@ -47,7 +46,7 @@ def jobs(exporter, app):
     post(exporter, told("cold", 1500.0, hits=1, compile_s=300.0, torch="2.14.0"))
     post(exporter, told(HOSTILE, 1000.0, hits=97, compile_s=20.0))
     ends, pause = time.monotonic() + PATIENCE_S, threading.Event()
-    while len(httpx.get(f"{app}/csv/cache-runs", params={"family": "levers"}).text.splitlines()) < 6:
+    while len(get(f"{app}/csv/cache-runs", params={"family": "levers"}).text.splitlines()) < 6:
         assert time.monotonic() < ends, "the runs are not told"
         pause.wait(0.5)
 
@@ -102,7 +101,7 @@ def test_the_curve_of_a_job_shows_the_measured_point_and_the_best_one(app, expor
     marks = page.locator(".st-key-curve .textpoint")
     expect(marks.first).to_be_attached()
 
-    answer = httpx.get(f"{exporter}/api/v1/intervals", params={"text": "warm 1"}).json()["jobs"][0]
+    answer = get(f"{exporter}/api/v1/intervals", params={"text": "warm 1"}).json()["jobs"][0]
     texts = " ".join(marks.all_text_contents())
     assert f"measured: every {duration(answer['interval_s'])}" in texts
     bests = {f"best: every {duration(answer['best_s'] + later_s)}" for later_s in (-1.0, 0.0)}
@@ -141,13 +140,13 @@ def test_levers_are_chosen_together_and_kept_in_the_address(app, page):
 
 def test_tables_of_the_pages_are_files(app):
     """CSV of runs, intervals and levers, with exact values and harmless first characters."""
-    runs = httpx.get(f"{app}/csv/cache-runs", params={"family": "levers"}).text.splitlines()
+    runs = get(f"{app}/csv/cache-runs", params={"family": "levers"}).text.splitlines()
     assert runs[0].startswith("id,job_id,attempt")
     assert len(runs) == 6
-    intervals = httpx.get(f"{app}/csv/checkpoint-intervals").text.splitlines()
+    intervals = get(f"{app}/csv/checkpoint-intervals").text.splitlines()
     assert "best_s" in intervals[0]
-    levers = httpx.get(f"{app}/csv/what-if-levers", params={"levers": "caches"}).text
+    levers = get(f"{app}/csv/what-if-levers", params={"levers": "caches"}).text
     assert "compile caches are warm" in levers
-    parts = httpx.get(f"{app}/csv/what-if-parts", params={"levers": "caches"}).text.splitlines()
+    parts = get(f"{app}/csv/what-if-parts", params={"levers": "caches"}).text.splitlines()
     assert parts[0] == "component,now,together,saved"
-    assert httpx.get(f"{app}/csv/what-if-levers", params={"levers": "faster"}).status_code == 503
+    assert get(f"{app}/csv/what-if-levers", params={"levers": "faster"}).status_code == 503

@@ -181,6 +181,26 @@ def test_a_slow_answer_is_waited_for_only_where_nothing_younger_is_known():
     assert exporter.asked == 2
 
 
+def test_what_is_needed_soon_is_waited_for_no_longer_than_said():
+    """All is there, or it is said that it is not; what comes later is kept for whoever asks next."""
+    exporter, may_answer = Exporter(), threading.Event()
+
+    class Slow:
+        def job(self, job_id):
+            return exporter.job(job_id)
+
+        def ask(self, question):
+            assert may_answer.wait(60)
+            return exporter.ask(question)
+
+    reads = SharedReads(Slow(), keep_s=60.0)
+    assert not reads.soon([ALL_JOBS], within_s=0.0)
+    may_answer.set()
+    assert reads.soon([ALL_JOBS], "gone", within_s=60.0)
+    assert (reads.ask(ALL_JOBS).value, reads.job("gone").unknown) == (FleetAnswer(1.0, []), True)
+    assert exporter.asked == 1
+
+
 class Apart:
     """An exporter that answers once so many ask at the same time."""
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from urllib.parse import quote
 
-import httpx
 import pytest
 from browser import expect, until
-from stories import Story, post, recovered
+from stories import Story, get, post, recovered
 
 pytestmark = pytest.mark.service("chromium")
 
@@ -79,7 +78,7 @@ def test_an_attempt_and_a_failure_are_chosen_by_a_click(app, exporter, page):
     story = recovered("chosen/job", time.time() - 1000, 900)
     story.succeed(910, 1)
     post(exporter, story)
-    failure = httpx.get(f"{exporter}/api/v1/jobs/chosen/job").json()["failure_list"][0]["id"]
+    failure = get(f"{exporter}/api/v1/jobs/chosen/job").json()["failure_list"][0]["id"]
     chart = timeline_of(page, app, "chosen/job")
     drag(page, chart, 0.1, 0.9)
     zoomed = chart.evaluate(RANGE)

@@ -7,12 +7,51 @@ from html import escape
 
 from ett_core.colours import component_colour
 from ett_core.components import meaning_of
-from ett_dashboard.job.waterfall import Step
+from ett_dashboard import frames, markup, tiles
+from ett_dashboard.job.waterfall import Start, Step, steps_of_start
+from ett_dashboard.job.words import start_sentence
 from ett_dashboard.markup import link
+from ett_dashboard.rows import JobDetail
 from ett_dashboard.words import duration, percent
 
 LEAST_WIDTH = 0.3
 """No bar is narrower than so many percent of the whole: what took time can be seen."""
+
+
+def standing(job: JobDetail, elsewhere: Sequence[tuple[str, str]]) -> str:
+    """How a job is: its name and state, the sentence on it, the ways to more, and its figures."""
+    head = markup.job_head(job, job.known_at) + markup.purpose_of_job(job) + ways(elsewhere)
+    return markup.stacked(head, markup.tiles(tiles.job_tiles(job), lead=True))
+
+
+def partition_head() -> str:
+    """What stands above the partition of the wall time."""
+    return markup.section(
+        "Every second of the job",
+        "each belongs to exactly one component; together they are its wall time",
+    )
+
+
+def partition(job: JobDetail) -> str:
+    """The seconds of a job by component, and what is to be said of them."""
+    said = ""
+    if job.resume_evidence == "unknown":
+        said += markup.quiet("Nothing told to which step the job fell back: no training is called lost.")
+    if job.not_saved:
+        said += markup.quiet("Ended by decision; training after its last checkpoint counts.")
+    return markup.stacked(markup.partition_table(frames.partition(job.components)), said)
+
+
+def starts_head() -> str:
+    """What stands above the starts."""
+    return markup.section("Starts", "of each attempt; choose one to see what its start was made of")
+
+
+def start(job: JobDetail, chosen: Start) -> str:
+    """What one start was made of, in a sentence and row by row."""
+    steps = steps_of_start(job, chosen)
+    rows = waterfall(steps, f"Start of attempt {chosen.attempt.attempt}")
+    return markup.said(start_sentence(chosen, steps)) + rows
 
 
 def waterfall(steps: Sequence[Step], title: str) -> str:

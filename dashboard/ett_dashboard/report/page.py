@@ -12,7 +12,7 @@ from hashlib import sha256
 from html import escape
 
 from ett_dashboard.report.pieces import Chart, Piece, rendered
-from ett_dashboard.theme import ASSETS, STREAMLIT_OPTIONS, style
+from ett_dashboard.theme import ASSETS, style, variables
 
 DRAWING = "export default function"
 """How `chart.js` begins the function that draws a figure."""
@@ -85,14 +85,7 @@ def digest(text: str) -> str:
 
 
 def _variables(theme: str) -> str:
-    names = {
-        "text-color": "textColor",
-        "background-color": "backgroundColor",
-        "secondary-background-color": "secondaryBackgroundColor",
-        "border-color": "borderColor",
-        "primary-color": "primaryColor",
-    }
-    return "".join(f"--st-{css}:{STREAMLIT_OPTIONS[f'theme.{theme}.{name}']};" for css, name in names.items())
+    return "".join(f"{name}:{value};" for name, value in variables(theme).items())
 
 
 def _json(charts: Sequence[Chart]) -> str:

@@ -55,9 +55,8 @@ def window_and_weight() -> None:
     boxes([windows, weights], key="weighing")
 
 
-def window_and_weight_asked() -> tuple[str, str]:
+def window_and_weight_asked(asked: Mapping[str, str]) -> tuple[str, str]:
     """How far back the page looks (1h, 24h, 7d) and what a second of a job weighs: accelerator, job, cost."""
-    asked = address.asked()
     window, weight = asked.get("window", ""), asked.get("weight", "")
     return window if window in WINDOWS else USUAL_WINDOW, weight if weight in WEIGHTS else USUAL_WEIGHT
 
@@ -81,9 +80,9 @@ def settings() -> None:
     )
 
 
-def price_per_hour() -> float | None:
+def price_per_hour(asked: Mapping[str, str]) -> float | None:
     """The price of an accelerator-hour that the viewer or the app says; None where neither does."""
-    return _number(address.asked().get("price", "")) or of_app().price_per_hour
+    return _number(asked.get("price", "")) or of_app().price_per_hour
 
 
 def few(name: str, title: str, options: Mapping[str, str], usual: str, meaning: str = "") -> Box:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from ett_dashboard import frames, listing, markup, words
@@ -21,7 +20,6 @@ from ett_dashboard.job.ranks import rank_lines, rank_sentences
 from ett_dashboard.job.tiles import checkpoint_tiles
 from ett_dashboard.live import shared_reads
 from ett_dashboard.report import pieces
-from ett_dashboard.report.pieces import Format
 from ett_dashboard.rows import JobDetail
 from ett_dashboard.table import table
 from ett_dashboard.views import frame, job_throughput, job_told
@@ -46,50 +44,56 @@ def show(job: JobDetail) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         job_throughput.show(job)
-        _caches(job)
-        _areas(job)
+        frame.told(*_caches(job))
+        frame.told(*job_told.compiled_again(job))
+        frame.told(*_areas(job))
     with right:
         _checkpoints(job)
-    job_told.decisions(job)
-    if job.versions or job.labels:
-        st.html(markup.section("Versions and labels"))
-        st.html(markup.versions(job))
+    frame.told(*job_told.decisions(job), *_versions(job))
 
 
-def _caches(job: JobDetail) -> None:
-    st.html(markup.section("Compile caches", "with the seconds that compiling took all the same"))
+def _caches(job: JobDetail) -> list[str]:
+    """As in a report: what Streamlit makes of a styled frame took two fifths of a refresh of the page."""
+    parts = [markup.section("Compile caches", "with the seconds that compiling took all the same")]
     if job.caches:
         shown = frames.caches_frame(job.caches)
-        _table("Compile caches by kind", shown, {"Hit rate": words.percent})
+        parts.append(pieces.table("Compile caches by kind", shown, {"Hit rate": words.percent}))
     if job.compile:
         shown = frames.compile_frame(job.compile)
-        _table("Compile stages", shown, {"Seconds": words.duration})
-    job_told.compiled_again(job)
+        parts.append(pieces.table("Compile stages", shown, {"Seconds": words.duration}))
     if not job.caches and not job.compile:
-        _quiet("Nothing was compiled or looked up so far, or the trainer does not report it.")
+        nothing = "Nothing was compiled or looked up so far, or the trainer does not report it."
+        parts.append(markup.quiet(nothing))
+    return parts
 
 
-def _areas(job: JobDetail) -> None:
-    if job.areas:
-        st.html(markup.section("The training cycle", "the same seconds, cut by who looks after them"))
-        st.html(markup.area_table(job.areas))
+def _areas(job: JobDetail) -> list[str]:
+    if not job.areas:
+        return []
+    note = "the same seconds, cut by who looks after them"
+    return [markup.section("The training cycle", note), markup.area_table(job.areas)]
+
+
+def _versions(job: JobDetail) -> list[str]:
+    told = job.versions or job.labels
+    return [markup.section("Versions and labels"), markup.versions(job)] if told else []
 
 
 def _ranks(job: JobDetail) -> None:
-    st.html(markup.section("Ranks", "who is slow, who was last to start, who died first"))
-    if frame.lacks("what each rank does"):
+    head = markup.section("Ranks", "who is slow, who was last to start, who died first")
+    if lacking := frame.lacking("what each rank does"):
+        frame.told(head, lacking)
         return
     ranks = shared_reads().ask(questions.ranks(job.job_id, is_over=job.finished)).value
     if ranks is None:
-        _quiet("The ranks of this job cannot be read now.")
+        frame.told(head, markup.quiet("The ranks of this job cannot be read now."))
         return
     lines = rank_lines(job, ranks)
-    told = rank_sentences(job.failure_list, ranks)
-    if told:
-        st.html("".join(markup.quiet(sentence) for sentence in told))
+    told = "".join(map(markup.quiet, rank_sentences(job.failure_list, ranks)))
     if not lines:
-        _quiet("No rank of the latest attempt has told anything so far.")
+        frame.told(head, told, markup.quiet("No rank of the latest attempt has told anything so far."))
         return
+    frame.told(head, told)
     known = fields.ranks()
     table(
         listing.columns(known, "", None),
@@ -97,36 +101,28 @@ def _ranks(job: JobDetail) -> None:
         caption="Ranks",
         key="ranks",
     )
-    if len(lines) > MOST_RANKS:
-        _quiet(f"{MOST_RANKS} of {len(lines):,} ranks; all of them in the CSV.")
-    st.html(markup.csv_link("ranks", id=job.job_id))
+    some = markup.quiet(f"{MOST_RANKS} of {len(lines):,} ranks; all of them in the CSV.")
+    frame.told(some if len(lines) > MOST_RANKS else "", markup.csv_link("ranks", id=job.job_id))
 
 
 def _checkpoints(job: JobDetail) -> None:
-    st.html(markup.section("Checkpoints", "how often it saves, and should; the latest saves first"))
+    head = markup.section("Checkpoints", "how often it saves, and should; the latest saves first")
     if not job.checkpoints and not job.checkpoint_count:
-        _quiet("None so far: a failure takes back everything since the start.")
+        frame.told(head, markup.quiet("None so far: a failure takes back everything since the start."))
         return
     answer = shared_reads().ask(_interval_of(job)).value
     interval = answer.of(job.job_id) if answer else None
     verdict = markup.said(advice(supposed_of(interval))) if interval else ""
     curve = ways([("What other intervals would waste", to_page("checkpoints", job=job.job_id))])
-    st.html(markup.tiles(checkpoint_tiles(job, interval)) + verdict + curve)
-    if frame.lacks("each save, and what became of it,"):
+    figures = markup.tiles(checkpoint_tiles(job, interval)) + verdict + curve
+    lacking = frame.lacking("each save, and what became of it,")
+    frame.told(head, figures, lacking)
+    if lacking:
         return
     shown = frames.checkpoints_frame(job.checkpoints[-MOST_CHECKPOINTS:], frame.zone())
-    with st.container(key="saves"):
-        _table("Saves", shown, {"Blocking": words.duration, "Durable after": words.duration})
+    saves = pieces.table("Saves", shown, {"Blocking": words.duration, "Durable after": words.duration})
+    st.html(f'<div class="ett-saves">{saves}</div>')
 
 
 def _interval_of(job: JobDetail) -> Question[Intervals]:
     return interval_questions.intervals({"text": job.job_id})
-
-
-def _table(title: str, shown: pd.DataFrame, formats: Mapping[str, Format]) -> None:
-    """As in a report: what Streamlit makes of a styled frame took two fifths of a refresh of the page."""
-    st.html(pieces.table(title, shown, formats))
-
-
-def _quiet(text: str) -> None:
-    st.html(markup.quiet(text))

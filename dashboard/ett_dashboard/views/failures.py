@@ -29,10 +29,11 @@ def show() -> None:
     """Draw the page that the address asks for."""
     failure_id = address.asked().get("id", "")
     if failure_id:
-        shared, price = address.asked(), choices.price_per_hour()
+        shared = address.asked()
+        price = choices.price_per_hour(shared)
         frame.live(lambda: failure.draw(failure_id, shared, price))
         return
-    asked, price = _asked(address.asked()), choices.price_per_hour()
+    asked, price = _asked(address.asked()), choices.price_per_hour(address.asked())
     shared_reads().begin(_questions(asked))
     choices.of_jobs()
     frame.live(lambda: _draw(asked, price))

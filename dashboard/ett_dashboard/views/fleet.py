@@ -8,47 +8,52 @@ from typing import Any
 
 import streamlit as st
 
-from ett_core.urgency import in_trouble
-from ett_dashboard import figures, frames, job_fields, listing, markup, weights, words
+from ett_dashboard import figures, frames, job_fields, listing, markup, weights
 from ett_dashboard.addresses import changed, to_failures
 from ett_dashboard.chart import chart
 from ett_dashboard.client import Question
 from ett_dashboard.failures import questions as failure_questions
 from ett_dashboard.fleet import figures as fleet_figures
+from ett_dashboard.fleet import markup as fleet_markup
 from ett_dashboard.fleet import questions
-from ett_dashboard.fleet import words as fleet_words
 from ett_dashboard.fleet.rows import FleetWindow
-from ett_dashboard.fleet.tiles import fleet_tiles
 from ett_dashboard.live import Reading, shared_reads
 from ett_dashboard.rows import FleetAnswer
 from ett_dashboard.settings import Source, of_app
-from ett_dashboard.table import table
+from ett_dashboard.table import Column, Row, table
 from ett_dashboard.views import address, choices, frame
 from ett_dashboard.windows import WITHIN
 
 FEW_ROWS, MOST_ROWS = 15, 200
-MOST_ALARMS = 3
 
 
 def show() -> None:
     """Draw the page: the jobs in one live area, where their time went in another."""
     asked = address.asked()
-    window, weight = choices.window_and_weight_asked()
-    weighing = questions.weighing(weight, choices.price_per_hour())
-    shared_reads().begin(_questions(asked, weighing))
+    window, weighing = weighed(asked)
+    shared_reads().begin(questions_of(asked, weighing))
     choices.of_jobs()
     choices.window_and_weight()
     frame.live(lambda: _jobs(asked, window, weighing))
     frame.live(lambda: _time(asked, window, weighing))
 
 
-def _questions(asked: Mapping[str, str], weighing: questions.Weighing) -> list[Question[Any]]:
+def weighed(asked: Mapping[str, str]) -> tuple[str, questions.Weighing]:
+    """The window that the page looks at, and what a second weighs."""
+    window, weight = choices.window_and_weight_asked(asked)
+    return window, questions.weighing(weight, choices.price_per_hour(asked))
+
+
+def questions_of(asked: Mapping[str, str], weighing: questions.Weighing) -> list[Question[Any]]:
+    """What the page asks first; another order of the table is a question of its own."""
+    order, most = order_and_most(asked)
     of_windows = (questions.window(name, weighing, asked) for name in questions.PARTS)
-    return [questions.jobs(asked, most=FEW_ROWS), *of_windows]
+    of_jobs = (questions.jobs(asked, most=FEW_ROWS), questions.jobs(asked, order, most))
+    return [*dict.fromkeys(of_jobs), *of_windows]
 
 
 def _jobs(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
-    shared_reads().begin(_questions(asked, weighing))
+    shared_reads().begin(questions_of(asked, weighing))
     reading = _most_urgent(asked)
     answer = reading.value
     st.html(markup.page_head("Fleet", frame.as_of(answer.as_of) if answer else ""))
@@ -69,47 +74,25 @@ def _most_urgent(asked: Mapping[str, str]) -> Reading[FleetAnswer]:
 
 
 def _listed(answer: FleetAnswer, asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
-    troubled = [row for row in answer.jobs[:MOST_ALARMS] if in_trouble(row)]
-    with st.container(key="alarms"):
-        if troubled:
-            st.html(markup.attention(troubled, answer.as_of))
-    readings = {name: _window(name, asked, weighing) for name in questions.PARTS}
-    ratios = {
-        name: reading.value.all.effective_ratio if reading.value else None
-        for name, reading in readings.items()
-    }
-    st.html(markup.tiles(fleet_tiles(answer.together, ratios, window, weighing.name), lead=True))
-    _said(readings[window], asked, window, weighing)
-    _table(answer, asked)
+    windows = {name: _window(name, asked, weighing) for name in questions.PARTS}
+    order, most = order_and_most(asked)
+    shown = shared_reads().ask(questions.jobs(asked, order, most)).value or answer
+    head = fleet_markup.jobs_head(shown.total, order)
+    st.html(markup.stacked(fleet_markup.standing(answer, windows, window, weighing, asked), head))
+    table(*listed(shown, asked), caption="Jobs", key="jobs")
+    st.html(markup.under_table(len(shown.jobs), shown.total, most < MOST_ROWS, asked))
 
 
-def _said(
-    reading: Reading[FleetWindow], asked: Mapping[str, str], window: str, weighing: questions.Weighing
-) -> None:
-    with st.container(key="said"):
-        if reading.value is not None:
-            summary = fleet_words.summary(reading.value.all, window, weighing.name, weighing.factor)
-            others = "" if asked.get("purpose") else fleet_words.left_out(reading.value.left_out)
-            st.html(markup.said(summary) + markup.quiet(f"{weights.OF[weighing.name]} {others}".strip()))
-        elif reading.lacks:
-            st.html(markup.lacking(reading.error or ""))
-        elif reading.error is not None:
-            st.html(markup.quiet(f"Not weighed: {words.plain(reading.error, 200)}. Settings take a price."))
+def order_and_most(asked: Mapping[str, str]) -> tuple[str, int]:
+    """The order of the table of jobs, and how many rows of it are shown."""
+    return asked.get("sort", ""), MOST_ROWS if asked.get("rows") == "more" else FEW_ROWS
 
 
-def _table(most_urgent: FleetAnswer, asked: Mapping[str, str]) -> None:
-    order, most = asked.get("sort", ""), MOST_ROWS if asked.get("rows") == "more" else FEW_ROWS
-    answer = shared_reads().ask(questions.jobs(asked, order, most)).value or most_urgent
+def listed(answer: FleetAnswer, asked: Mapping[str, str]) -> tuple[list[Column], list[Row]]:
+    """The table of jobs."""
     fields = job_fields.fields(answer.as_of, is_whole=of_app().source.is_whole)
-    note = "what hurts most comes first; choose one to open it"
-    st.html(markup.section(words.many(answer.total, "job"), "" if order else note))
-    table(
-        listing.columns(fields, order, lambda by: changed("", asked, sort=by)),
-        listing.rows(fields, answer.jobs, lambda job: job.job_id),
-        caption="Jobs",
-        key="jobs",
-    )
-    st.html(markup.under_table(len(answer.jobs), answer.total, most < MOST_ROWS, asked))
+    columns = listing.columns(fields, asked.get("sort", ""), lambda by: changed("", asked, sort=by))
+    return columns, listing.rows(fields, answer.jobs, lambda job: job.job_id)
 
 
 def _time(asked: Mapping[str, str], window: str, weighing: questions.Weighing) -> None:
@@ -161,7 +144,8 @@ def _losses(
         elif failures is not None and failures.groups:
             of_window = {**asked, "window": window}
             ways = [to_failures({**of_window, "failure_class": group.key}) for group in failures.groups]
-            drawn = figures.leading(fleet_figures.classes(failures.groups, choices.price_per_hour()), ways)
+            price = choices.price_per_hour(asked)
+            drawn = figures.leading(fleet_figures.classes(failures.groups, price), ways)
             chart(drawn, title="Classes of failures by what they lost", key="classes")
             way = markup.link(to_failures(of_window), _all_failures())
             st.html(f'<p class="ett-take">{way}</p>')

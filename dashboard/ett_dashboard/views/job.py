@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import streamlit as st
 
@@ -11,7 +11,7 @@ from ett_dashboard.addresses import to_failure, to_failures, to_page
 from ett_dashboard.boxes import Box, boxes
 from ett_dashboard.chart import chart
 from ett_dashboard.fleet import questions
-from ett_dashboard.job.markup import waterfall, ways
+from ett_dashboard.job.markup import partition, partition_head, standing, waterfall, ways
 from ett_dashboard.job.waterfall import steps_of_recovery
 from ett_dashboard.live import shared_reads
 from ett_dashboard.rows import EvidenceRow, FailureRow, FleetAnswer, JobDetail
@@ -85,20 +85,20 @@ def _draw(job_id: str, asked: Mapping[str, str]) -> None:
 def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
     if of_app().source.is_whole:
         shared_reads().begin(details.questions_of(job))
-    shares = frames.partition(job.components)
-    st.html(markup.job_head(job, job.known_at) + markup.purpose_of_job(job) + ways(_elsewhere(job.job_id)))
-    st.html(markup.tiles(tiles.job_tiles(job), lead=True))
+    over_time = job_timeline if of_app().source.is_whole else job_over_time
+    frame.told(standing(job, elsewhere(job.job_id)), over_time.head(frame.as_of(job.known_at)))
     if of_app().source.is_whole:
         job_timeline.show(job, asked)
     else:
         job_over_time.show(job)
-    _partition(job, shares)
+    _partition(job)
     job_starts.show(job, asked)
     _failures(job)
     details.show(job)
 
 
-def _elsewhere(job_id: str) -> list[tuple[str, str]]:
+def elsewhere(job_id: str) -> list[tuple[str, str]]:
+    """Where more is told of a job."""
     failures = [("Its failures", to_failures({"text": job_id, "window": "90d"}))]
     return [
         *(failures if of_app().source.is_whole else []),
@@ -107,49 +107,39 @@ def _elsewhere(job_id: str) -> list[tuple[str, str]]:
     ]
 
 
-def _partition(job: JobDetail, shares: Sequence[frames.Share]) -> None:
-    st.html(
-        markup.section(
-            "Every second of the job",
-            "each belongs to exactly one component; together they are its wall time",
-        )
-    )
+def _partition(job: JobDetail) -> None:
+    st.html(partition_head())
     ring, table = st.columns([1, 3], gap="medium")
     with ring:
-        chart(figures.donut(shares, job.ett_percent), title="Partition of the wall time", key="donut")
+        drawn = figures.donut(frames.partition(job.components), job.ett_percent)
+        chart(drawn, title="Partition of the wall time", key="donut")
         st.html(markup.csv_link("partition", id=job.job_id))
     with table:
-        st.html(markup.partition_table(shares))
-        if job.resume_evidence == "unknown":
-            st.html(markup.quiet("Nothing told to which step the job fell back: no training is called lost."))
-        if job.not_saved:
-            st.html(markup.quiet("Ended by decision; training after its last checkpoint counts."))
+        st.html(partition(job))
 
 
 def _failures(job: JobDetail) -> None:
     failures = job.failure_list
-    st.html(markup.section("Failures", "what ended an attempt, what it cost, and the lines that tell of it"))
-    if job.failures and frame.lacks(f"what is known of its {words.many(job.failures, 'failure')}"):
+    head = markup.section("Failures", "what ended an attempt, what it cost, and the lines that tell of it")
+    lacking = frame.lacking(f"what is known of its {words.many(job.failures, 'failure')}")
+    if job.failures and lacking:
+        frame.told(head, lacking)
         return
-    if not failures:
-        st.html(markup.quiet("None so far."))
+    frame.told(head, "" if failures else markup.quiet("None so far."))
     for number, failure in reversed(list(enumerate(failures, 1))[-MOST_FAILURES:]):
         with st.expander(_failure_title(number, failure), expanded=number == len(failures)):
-            st.html(markup.tiles(tiles.failure_tiles(failure)))
-            _recovery(job, failure)
-            _evidence(failure)
-            if failure.id:
-                st.html(ways([("Evidence across ranks, and what to do", to_failure(failure.id))]))
+            frame.told(markup.tiles(tiles.failure_tiles(failure)), _recovery(job, failure))
+            more = ways([("Evidence across ranks, and what to do", to_failure(failure.id))])
+            frame.told(_evidence(failure), more if failure.id else "")
     if len(failures) > MOST_FAILURES:
         told = f"The latest {MOST_FAILURES} of {len(failures):,} failures."
         everything = to_failures({"text": job.job_id, "window": "90d"})
         st.html(markup.quiet(told) + ways([("All of its failures", everything)]))
 
 
-def _recovery(job: JobDetail, failure: FailureRow) -> None:
+def _recovery(job: JobDetail, failure: FailureRow) -> str:
     steps = steps_of_recovery(job, failure)
-    if steps:
-        st.html(waterfall(steps, f"Recovery from the failure of attempt {failure.attempt}"))
+    return waterfall(steps, f"Recovery from the failure of attempt {failure.attempt}") if steps else ""
 
 
 def _failure_title(number: int, failure: FailureRow) -> str:
@@ -159,16 +149,13 @@ def _failure_title(number: int, failure: FailureRow) -> str:
     )
 
 
-def _evidence(failure: FailureRow) -> None:
+def _evidence(failure: FailureRow) -> str:
     said = ": ".join(words.plain(word, 2000) for word in (failure.exception, failure.message) if word)
     told = any(failure.message and failure.message in row.text for row in failure.evidence)
     lines = [] if told else [said]
     lines += [_evidence_line(row) for row in failure.evidence]
     kept = [line for line in lines if line]
-    if kept:
-        st.html(markup.lines("\n".join(kept), "Evidence"))
-    else:
-        st.html(markup.quiet("No line tells of it."))
+    return markup.lines("\n".join(kept), "Evidence") if kept else markup.quiet("No line tells of it.")
 
 
 def _evidence_line(row: EvidenceRow) -> str:

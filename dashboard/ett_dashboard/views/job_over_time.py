@@ -12,10 +12,14 @@ from ett_dashboard.rows import JobDetail
 from ett_dashboard.views import frame
 
 
+def head(as_of: str) -> str:
+    """What stands above the share over time."""
+    note = f"{as_of}; drag to zoom, double-click for all"
+    return markup.section("Effective training time over time", note) + figures.legend()
+
+
 def show(job: JobDetail) -> None:
     """Draw the share since the job began and within the hour before each moment."""
-    note = f"{frame.as_of(job.known_at)}; drag to zoom, double-click for all"
-    st.html(markup.section("Effective training time over time", note) + figures.legend())
     found = shared_reads().ask(questions.history(job.job_id)).value
     if found is not None and any(len(points) > 1 for points in found.effective.values()):
         drawn = figures.effective(found, frame.zone())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from ett_dashboard import markup
 from ett_dashboard.chart import chart
 from ett_dashboard.job.throughput import Pace, between, figure, note, paces, title, unit_of
@@ -17,15 +15,18 @@ from ett_dashboard.views import frame
 
 def show(job: JobDetail) -> None:
     """Draw the figures and, where parts of the job's life are known, the rate in each."""
-    st.html(markup.section("Throughput", "how fast it trains"))
     is_whole = of_app().source.is_whole
-    st.html(markup.tiles(throughput_tiles(job)[: None if is_whole else 1]))
-    frame.lacks("how long steps take")
     known = paces(job) if is_whole else _measured(job)
-    if not any(pace.rate(unit_of(known)) for pace in known):
-        st.html(markup.quiet("No stretch of reports is complete so far; the rate over time follows."))
+    is_known = any(pace.rate(unit_of(known)) for pace in known)
+    nothing = "No stretch of reports is complete so far; the rate over time follows."
+    frame.told(
+        markup.section("Throughput", "how fast it trains"),
+        markup.tiles(throughput_tiles(job)[: None if is_whole else 1]),
+        frame.lacking("how long steps take"),
+        markup.quiet(note(known) if is_known else nothing),
+    )
+    if not is_known:
         return
-    st.html(markup.quiet(note(known)))
     chart(
         figure(known, job.failure_list, (job.start, job.known_at), frame.zone()),
         title=title(known),

@@ -16,10 +16,14 @@ from ett_dashboard.views import frame
 KEY = "timeline"
 
 
+def head(as_of: str) -> str:
+    """What stands above the timeline."""
+    note = f"{as_of}; drag to zoom, double-click for all; choose an attempt or a failure"
+    return markup.section("Attempts over time", note, legend=True)
+
+
 def show(job: JobDetail, asked: Mapping[str, str]) -> None:
     """Draw the timeline; a click on an attempt chooses its start, one on a failure leads to its page."""
-    note = f"{frame.as_of(job.known_at)}; drag to zoom, double-click for all; choose an attempt or a failure"
-    st.html(markup.section("Attempts over time", note, legend=True))
     if not job.timeline:
         st.html(markup.quiet("No stretch of time is known so far."))
         return

@@ -9,8 +9,9 @@ import streamlit as st
 
 from ett_dashboard import markup
 from ett_dashboard.addresses import to_board
+from ett_dashboard.pause import pause
 from ett_dashboard.settings import of_app
-from ett_dashboard.views import address, choices, frame
+from ett_dashboard.views import address, choices
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +34,8 @@ def above(pages: Sequence[Page], path: str) -> None:
         source, grafana_url = of_app().source, of_app().grafana_url
         if grafana_url is not None:
             st.html(markup.board_link(to_board(grafana_url, path, asked)))
-        with st.popover("Settings", icon=":material/tune:", type="tertiary"):
+        with st.popover("Settings", type="tertiary"):
             choices.settings()
-        frame.pause_toggle()
+        pause()
     if not source.is_whole:
         st.html(markup.from_metrics(source.url))

@@ -33,8 +33,8 @@ def show() -> None:
         st.html(markup.page_head("What-if", ""))
         frame.lacks("what would be without some losses")
         return
-    window, weight = choices.window_and_weight_asked()
-    price = choices.price_per_hour()
+    window, weight = choices.window_and_weight_asked(address.asked())
+    price = choices.price_per_hour(address.asked())
     chosen = choices.jobs_asked()
     shared_reads().begin((_to_choose(window, chosen),))
     choices.of_jobs()
