@@ -61,7 +61,8 @@ def document(parts: Shell, first: FirstView) -> str:
     until = escape(f"{first.until}, {ALWAYS}")
     return (
         f'{parts.above}<div id="ett-first"><template shadowrootmode="closed"><style>{_style()}</style>'
-        f'<div class="stApp ett-page" role="region" aria-label="First view">{first.html}</div></template></div>'
+        f'<div class="stApp ett-page" role="region" aria-label="First view">{first.html}</div>'
+        "</template></div>"
         f'<script data-app="{parts.app}" data-until="{until}">{_script()}</script>{parts.below}'
     )
 

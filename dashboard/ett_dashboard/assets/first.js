@@ -5,7 +5,7 @@
   const { app, until } = document.currentScript.dataset;
   const first = document.getElementById("ett-first");
   const UNSEEN_MS = 200; // nothing is painted of a page that nobody looks at
-  const LONGEST_MS = 15000;
+  const LONGEST_MS = 60000;
   let hasBegun = false;
 
   const begin = () => {
