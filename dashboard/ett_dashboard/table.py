@@ -16,7 +16,7 @@ from ett_dashboard.theme import script
 
 _mount = st.components.v2.component(
     "ett_table",
-    html='<div class="ett-scroll" tabindex="0" role="region"><table class="ett-table"><caption></caption>'
+    html='<div class="ett-scroll" tabindex="0"><table class="ett-table"><caption></caption>'
     "<thead></thead><tbody></tbody></table></div>",
     js=script("table.js"),
     isolate_styles=False,

@@ -49,7 +49,7 @@ function body(table, columns, rows) {
 export default function ({ parentElement, data }) {
   const table = parentElement.querySelector("table");
   table.caption.textContent = data.caption;
-  table.parentElement.ariaLabel = data.caption;
+  Object.assign(table.parentElement, { role: "region", ariaLabel: data.caption }); // a region without a name is none
   head(table, data.columns);
   body(table, data.columns, data.rows);
   table.onclick = (event) => {
