@@ -1,6 +1,6 @@
 """The switch that holds a page still: mounts `assets/pause.js`.
 
-Streamlit's own switch fetches fourteen scripts of its own, and a page is shown only once they have come.
+Streamlit's own switch fetches scripts of its own, and a page is shown only once all have come.
 """
 
 from __future__ import annotations
