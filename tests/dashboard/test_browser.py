@@ -39,7 +39,7 @@ def test_the_state_of_a_job_changes_on_fleet_without_a_reload(app, exporter, pag
     loop = story.start(5, 0)
     story.train(loop, 560, 0)
     post(exporter, story)
-    page.goto(f"{app}/?rows=more")
+    page.goto(f"{app}/?text=Changing+states")
     page.evaluate("window.sameVisit = true")
     row = row_of(page, "Changing states")
 
