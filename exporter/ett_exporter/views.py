@@ -45,8 +45,6 @@ class DetailsView(msgspec.Struct, frozen=True):
     checkpoint_blocking_s: float
     checkpoint_durable_count: int
     checkpoint_failed_count: int
-    checkpoint_failures: int
-    """Those of them that have lasted, as far as one can tell at `account`'s last event."""
     last_durable: Durable | None
     caches: Mapping[str, CacheTotals]
     compile_s: Mapping[str, float]
@@ -66,6 +64,8 @@ class DetailsView(msgspec.Struct, frozen=True):
     """By how much one save in the background slows the steps beside it; None where nobody can tell."""
     run_caches: Mapping[int, Mapping[str, CacheTotals]] = {}
     """Totals by cache of each of the latest attempts."""
+    checkpoint_failures: int = 0
+    """Failed checkpoints whose failure has lasted, as far as one can tell at `account`'s last event."""
 
 
 class Counts(msgspec.Struct, frozen=True):
