@@ -64,7 +64,7 @@ def test_an_unterminated_last_line_that_is_whole_is_an_event():
         ),
         (
             encode(beat(1))[:-1] + b',"x":' + b"[" * 9999 + b"]" * 9999 + b"}",
-            "maximum recursion depth exceeded",
+            "nested too deeply to be an event",
         ),
         (b"\x00" * 32, "JSON is malformed"),
         (b'{"kind":"\xff"}', "Invalid UTF-8"),

@@ -45,13 +45,13 @@ def answers(fold, end):
 def check(parts, end, limits=SHORT):
     """A fold that is dumped and loaded between the parts answers as one that is given all at once."""
     told = []
-    broken = JobFold(parts[0][0].job_id, settings=limits, history=lambda: told)
+    broken = JobFold(parts[0][0].job_id, settings=limits, history=told.copy)
     whole = JobFold(parts[0][0].job_id, settings=limits)
     for part in parts:
         told += part
         broken.add(part)
         whole.add(part)
-        broken = load(dump(broken), broken._history, limits)
+        broken = load(dump(broken), told.copy, limits)
     assert answers(broken, end) == answers(whole, end)
 
 
