@@ -153,20 +153,23 @@ def test_readers_share_one_reading_until_it_is_too_old():
     assert reads.ask(ALL_JOBS).value == FleetAnswer(2.0, [])
 
 
+class Withheld:
+    """An exporter that answers questions only when it may."""
+
+    def __init__(self, exporter, may_answer):
+        self.job, self._exporter, self._may_answer = exporter.job, exporter, may_answer
+
+    def ask(self, question):
+        assert self._may_answer.wait(60)
+        return self._exporter.ask(question)
+
+
 def test_a_slow_answer_is_waited_for_only_where_nothing_younger_is_known():
     """A page shows what it knew meanwhile, and the answer once it has come; too old figures it waits for."""
     exporter, now, may_answer = Exporter(), [100.0], threading.Event()
     may_answer.set()
 
-    class Slow:
-        def job(self, job_id):
-            return exporter.job(job_id)
-
-        def ask(self, question):
-            assert may_answer.wait(60)
-            return exporter.ask(question)
-
-    reads = SharedReads(Slow(), keep_s=2.0, clock=lambda: now[0], patience_s=0.0)
+    reads = SharedReads(Withheld(exporter, may_answer), keep_s=2.0, clock=lambda: now[0], patience_s=0.0)
     assert reads.ask(ALL_JOBS).value == FleetAnswer(1.0, [])
     may_answer.clear()
     now[0] += 3.0
@@ -185,15 +188,7 @@ def test_what_is_needed_soon_is_waited_for_no_longer_than_said():
     """All is there, or it is said that it is not; what comes later is kept for whoever asks next."""
     exporter, may_answer = Exporter(), threading.Event()
 
-    class Slow:
-        def job(self, job_id):
-            return exporter.job(job_id)
-
-        def ask(self, question):
-            assert may_answer.wait(60)
-            return exporter.ask(question)
-
-    reads = SharedReads(Slow(), keep_s=60.0)
+    reads = SharedReads(Withheld(exporter, may_answer), keep_s=60.0)
     assert not reads.soon([ALL_JOBS], within_s=0.0)
     may_answer.set()
     assert reads.soon([ALL_JOBS], "gone", within_s=60.0)
