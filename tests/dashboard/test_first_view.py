@@ -46,7 +46,7 @@ def posted(exporter: str) -> str:
     over.succeed(970, 1)
     post(exporter, over)
     until_s = time.monotonic() + PATIENCE_S
-    while not get(f"{exporter}/api/v1/fleet?window=24h&team=First").json()["all"]["total"]:
+    while not get(f"{exporter}/api/v1/fleet?window=24h&team=First").json()["all"]["effective_ratio"]:
         assert time.monotonic() < until_s  # sums are of views up to a second old
         time.sleep(0.1)
     return "first/seen"
