@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
-from ranks import outputs_of
+from warm_ranks import outputs_of
 
 
 def run_ranks(program: Path, folder: Path, *words: str, ranks: int = 2, **environ: str) -> list[Any]:
@@ -20,7 +19,7 @@ def run_ranks(program: Path, folder: Path, *words: str, ranks: int = 2, **enviro
     folder.mkdir(parents=True, exist_ok=True)
     here = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     shared = {"MEETING": str(folder / "meeting"), "PYTHONPATH": os.pathsep.join(here), **environ}
-    outputs = outputs_of([sys.executable, str(program), *words], folder, ranks, shared)
+    outputs = outputs_of(program, words, folder, ranks, shared)
     return [json.loads(out.splitlines()[-1]) for out in outputs]
 
 

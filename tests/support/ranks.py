@@ -10,16 +10,21 @@ from pathlib import Path
 LIMIT_S = 180.0
 
 
+def variables(rank: int, ranks: int, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a rank finds in its environment: ours without what is told of jobs, its place, and more."""
+    mine = {name: text for name, text in os.environ.items() if not name.startswith(("ETT_", "SLURM_"))}
+    size = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
+    return {**mine, **size, **environ, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+
+
 def outputs_of(
     command: Sequence[str], folder: Path, ranks: int, environ: Mapping[str, str], limit_s: float = LIMIT_S
 ) -> list[str]:
     """What each rank of a command prints, in their order; all have ended well, within the limit."""
-    mine = {name: text for name, text in os.environ.items() if not name.startswith(("ETT_", "SLURM_"))}
-    size = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
     children = [
         subprocess.Popen(
             command,
-            env={**mine, **size, **environ, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env=variables(rank, ranks, environ),
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
