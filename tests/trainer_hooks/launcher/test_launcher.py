@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from ett_here import status_of
 
 from ett_trainer_hooks.journal.place import writable_place
 from ett_trainer_hooks.launcher import LaunchSettings
@@ -150,7 +151,8 @@ def test_a_rank_killed_under_torchrun_is_told_with_its_signal_and_the_job_goes_o
     failure = of(told, "failure")[0]
     assert (failure.of_rank, failure.signal, failure.attempt) == (1, 9, 0)
     last_words = max(event.time for event in events if (event.rank, event.attempt) == (1, 0))
-    assert 0 <= failure.time - last_words < 2.0
+    next_start = min(event.time for event in events if event.attempt == 1)
+    assert last_words <= failure.time <= next_start
     assert {event.attempt for event in events if event.rank == 0} == {0, 1}
     assert [(event.attempt, event.status) for event in of(told, "attempt_end")] == [(1, "succeeded")]
     assert told[-1].kind == "job_end"
@@ -199,7 +201,7 @@ def test_the_error_file_of_a_rank_is_evidence_and_dates_its_failure(ett_run, eve
     assert (failure.exception, failure.message) == ("ValueError", "login with password=***")
     assert failure.exit_code == 1
     assert failure.first_error_at == elastic[0].observed_at
-    assert 0 <= failure.time - failure.first_error_at < 10.0
+    assert failure.first_error_at <= failure.time <= of(told, "attempt_end")[0].time
     tails = [event.text for event in of(told, "evidence") if event.source == "stdout"]
     assert "last output of rank 1:\nhello from 1" in tails
     assert not any("hunter2" in event.text for event in of(told, "evidence"))
@@ -216,7 +218,7 @@ def test_a_signal_to_the_launcher_reaches_the_command_and_names_the_end(
     assert child.stdout.readline() == "to stdout\n"
     assert child.stdout.readline() == "ready\n"
     child.send_signal(number)
-    child.communicate(timeout=30.0)
+    child.communicate(timeout=60.0)
     told = [event for event in events_in(tmp_path / "journal") if event.rank == -1]
     assert child.returncode in (128 + number, 1)
     assert (of(told, "attempt_end")[0].status, told[-1].status) == (status, status)
@@ -296,12 +298,11 @@ def test_a_command_that_does_not_exist_is_said_and_told(tmp_path, trainer_env, e
     ("options", "named"),
     [(["--exporter", "nowhere"], "nowhere"), (["--label", "team"], "NAME=TEXT"), ([], "command")],
 )
-def test_a_wrong_command_line_is_refused(options, named, trainer_env):
+def test_a_wrong_command_line_is_refused(options, named, tmp_path, capsys):
     """Status 2, and the setting is named."""
-    words = [ETT, "run", *options, "--", *(["true"] if options else [])]
-    done = subprocess.run(words, env=trainer_env, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert named in done.stderr
+    words = ["--journal-dir", str(tmp_path), *options, "--", *(["true"] if options else [])]
+    assert status_of("run", *words) == 2
+    assert named in capsys.readouterr().err
 
 
 def test_a_launcher_that_cannot_watch_still_passes_the_exit_status(ran):
@@ -413,7 +414,7 @@ def test_a_signal_reaches_a_command_that_runs_unobserved(ett_run):
     child = ett_run("import time; print('ready', flush=True); time.sleep(60)", ETT_ATTEMPT="abc")
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGTERM)
-    assert child.wait(timeout=30.0) == 128 + signal.SIGTERM
+    assert child.wait(timeout=60.0) == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(
@@ -464,7 +465,7 @@ def test_what_a_dead_attempt_left_behind_is_shipped_by_the_next(ett_run, exporte
     rank = int(child.stdout.readline())
     child.kill()
     os.kill(rank, signal.SIGKILL)
-    child.wait(timeout=30.0)
+    child.wait(timeout=60.0)
     left = events_in(tmp_path / "journal")
     assert {event.rank for event in left} == {-1, 0}
     again = ett_run("print('done')", options=["--exporter", exporter.url])
@@ -506,7 +507,7 @@ def test_nobody_waits_for_an_exporter_that_is_not_there(tmp_path, trainer_env):
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     words = ["run", "--exporter", url, "--drain", "60", "--", sys.executable, "-c", STAMPED]
     _, out, err = ett(*words, environ=trainer_env)
-    assert time.monotonic() - float(out) < 5.0
+    assert time.monotonic() - float(out) < 30.0
     assert f"send them with: ett ship {tmp_path / 'journal'} --exporter {url} --once" in err
 
 

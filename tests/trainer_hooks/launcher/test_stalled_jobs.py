@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ett_here import status_of
 
 ETT = str(Path(sys.executable).with_name("ett"))
 
@@ -170,8 +171,6 @@ def test_what_is_switched_off_is_no_stall(ran, tmp_path):
     [(["--stall-after", "-1"], "--stall-after"), (["--stall-first-batch", "inf"], "--stall-first-batch"),
      (["--stall-evaluation", "soon"], "--stall-evaluation"), (["--stall-action", "shoot"], "'shoot'")],
 )  # fmt: skip
-def test_a_wrong_option_is_refused_by_name(trainer_env, options, named):
-    words = [ETT, "run", *options, "--", "true"]
-    done = subprocess.run(words, env=trainer_env, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert named in done.stderr
+def test_a_wrong_option_is_refused_by_name(tmp_path, capsys, options, named):
+    assert status_of("run", "--journal-dir", str(tmp_path), *options, "--", "true") == 2
+    assert named in capsys.readouterr().err
