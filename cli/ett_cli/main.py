@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from ett_cli.saying import complain, lacking
 from ett_cli.terminal import shown
@@ -71,8 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in words if not word.startswith("-")), None)
-    parser = _parser()
     if name not in COMMANDS or words[0] != name:
+        parser = _parser()
         parser.parse_args(words)
         parser.print_help()
         return 0 if not words else 2
@@ -106,6 +105,8 @@ def module_of(name: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from importlib.metadata import version
+
     parser = argparse.ArgumentParser(
         prog="ett",
         description="Effective Training Time: where every second of a training job goes.",
