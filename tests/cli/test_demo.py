@@ -22,7 +22,7 @@ from ett_cli.demo.verdict import failed, verdict
 from ett_cli.demo.words import doing, line, places, where_to_go_on
 from ett_cli.main import main
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 IGNORE_SIGTERM = """
 import signal, time

@@ -44,9 +44,9 @@ def test_nothing_that_controls_is_left(text):
 
 def test_hostile_text_takes_linear_time():
     """Half a megabyte of unfinished sequences is through in much less than a squared time would take."""
-    began = time.perf_counter()
+    began = time.process_time()
     plain("\x1b]" * 100_000 + "\x1b[" * 100_000 + "\x1b]" + "x" * 100_000)
-    assert time.perf_counter() - began < 3.0
+    assert time.process_time() - began < 10.0
 
 
 @given(st.text() | st.binary().map(os.fsdecode))

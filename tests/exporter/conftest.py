@@ -130,7 +130,7 @@ class Exporter:
 
     def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process, self.url = process, url
-        self.http = httpx.Client(base_url=url, timeout=30.0, trust_env=False)
+        self.http = httpx.Client(base_url=url, timeout=60.0, trust_env=False)
 
     def send(self, body: bytes, **headers: str) -> httpx.Response:
         return self.http.post("/api/v1/segments", content=body, headers=headers)
@@ -245,7 +245,7 @@ def service(tmp_path: Any) -> Iterator[Callable[..., Service]]:
 def eventually() -> Callable[..., Any]:
     """Waits, up to a deadline, until a condition holds; returns what it gave."""
 
-    def wait(condition: Callable[[], Any], within_s: float = 15.0) -> Any:
+    def wait(condition: Callable[[], Any], within_s: float = 60.0) -> Any:
         pause = threading.Event()
         deadline = time.monotonic() + within_s
         while not (found := condition()):

@@ -17,13 +17,13 @@ def test_those_who_come_during_a_write_are_written_together():
     def write(items):
         batches.append(len(items))
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return items
 
     group = GroupCommit(write)
     with ThreadPoolExecutor(9) as pool:
         first = pool.submit(group.submit, 0)
-        assert begun.wait(10)
+        assert begun.wait(60)
         others = [pool.submit(group.submit, n) for n in range(1, 9)]
         while len(group._waiting) < 8:
             pass

@@ -32,7 +32,7 @@ def run_until_done(outcomes):
 
     repeated = Repeated("worker", work, 0.001)
     repeated.start()
-    assert done.wait(20)
+    assert done.wait(60)
     repeated.stop()
     assert not repeated.goes_on()
 
@@ -76,7 +76,7 @@ def test_a_stopped_exporter_leaves_snapshots_and_goes_on_from_them(exporters, st
     running.tell(story("a"))
     before = running.job("a")
     running.process.send_signal(signal.SIGTERM)
-    assert running.process.wait(20) == 0
+    assert running.process.wait(60) == 0
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("SELECT count(*) FROM snapshots").fetchone() == (1,)
     again = exporters("--database", database)

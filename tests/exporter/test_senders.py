@@ -195,7 +195,7 @@ def served(service, **limits) -> Iterator[str]:
         listener.close()
 
 
-def answer_to(url, sent, within_s=10.0):
+def answer_to(url, sent, within_s=60.0):
     """What comes back after some bytes, until the other side closes."""
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname, parts.port), timeout=within_s) as raw:
@@ -209,10 +209,9 @@ def answer_to(url, sent, within_s=10.0):
 def test_half_a_head_is_not_waited_for(service):
     """A connection on which no whole head comes, or nothing at all, is closed after the deadline."""
     with served(service, head_s=0.3) as url:
-        began = time.monotonic()
-        assert answer_to(url, b"POST /api/v1/segments HTTP/1.1\r\nHost: x\r\n") == b""
-        assert answer_to(url, b"") == b""
-        assert time.monotonic() - began < 5
+        sooner_s = Limits().head_s - 5.0
+        assert answer_to(url, b"POST /api/v1/segments HTTP/1.1\r\nHost: x\r\n", sooner_s) == b""
+        assert answer_to(url, b"", sooner_s) == b""
         assert httpx.get(f"{url}/healthz").text == "ok"
 
 
@@ -295,13 +294,13 @@ def test_half_a_body_is_not_waited_for(service, story):
 
 def test_slow_bodies_take_nobody_s_turn(service, story):
     """Though more slow senders than turns are in the middle of their bodies, a quick one is served."""
-    with served(service, concurrent_segments=2, body_s=30.0) as url:
+    with served(service, concurrent_segments=2, body_s=300.0) as url:
         parts = urlsplit(url)
         slow = [socket.create_connection((parts.hostname, parts.port)) for _ in range(10)]
         try:
             for each in slow:
                 each.sendall(b"POST /api/v1/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
-            answer = httpx.post(f"{url}/api/v1/segments", content=body_of(story, "quick"), timeout=10)
+            answer = httpx.post(f"{url}/api/v1/segments", content=body_of(story, "quick"), timeout=60)
             assert answer.status_code == 200
         finally:
             for each in slow:
@@ -369,7 +368,7 @@ def test_a_slow_way_is_no_slow_clock_and_a_slow_clock_is_one(exporters, service,
     for seq in range(2):
         assert is_acknowledgement(wrong(one_word("slow-clock", seq), time.time() - 5.0))
     running.process.terminate()
-    running.process.wait(10)
+    running.process.wait(60)
     opened = service()
     assert clocks_of(opened, "slow-way") == []
     (offset_s,) = clocks_of(opened, "slow-clock")

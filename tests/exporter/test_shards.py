@@ -163,7 +163,7 @@ def test_three_replicas_of_which_one_is_killed(exporters, database_url, story, e
     for number, (_, body) in enumerate(bodies[: len(bodies) // 2]):
         running[number % 3].send(body).raise_for_status()
     running[killed].process.send_signal(signal.SIGKILL)
-    running[killed].process.wait(10)
+    running[killed].process.wait(60)
     alive = [each for index, each in enumerate(running) if index != killed]
     for number, (_, body) in enumerate(bodies):
         alive[number % 2].send(body).raise_for_status()
@@ -180,4 +180,4 @@ def test_three_replicas_of_which_one_is_killed(exporters, database_url, story, e
     assert sorted(job["job_id"] for jobs in shown for job in jobs) == JOBS
     for each in running:
         each.process.send_signal(signal.SIGTERM)
-    assert [each.process.wait(20) for each in running] == [0, 0, 0]
+    assert [each.process.wait(60) for each in running] == [0, 0, 0]

@@ -73,7 +73,7 @@ def test_an_exporter_that_is_down_for_an_hour_costs_disk_and_nothing_else(export
     shipper.ship()
     assert running[0].job("job")["samples"] == 300 * 32
     running[0].process.send_signal(signal.SIGKILL)
-    running[0].process.wait(10)
+    running[0].process.wait(60)
 
     tries, memory = an_hour_of(rank, shipper)
     assert 100 < tries < 250

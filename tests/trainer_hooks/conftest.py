@@ -24,7 +24,7 @@ from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 EPOCH = 1_764_000_000.0
 
 

@@ -109,7 +109,7 @@ def faulty(exporter, tmp_path) -> Callable[..., Faulty]:
 
 
 def _job(exporter: str, job_id: str) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{exporter}/api/v1/jobs/{job_id}", timeout=10.0) as answer:  # noqa: S310 - loopback
+    with urllib.request.urlopen(f"{exporter}/api/v1/jobs/{job_id}", timeout=60.0) as answer:  # noqa: S310 - loopback
         return json.load(answer)
 
 

@@ -51,7 +51,7 @@ def stuck(start, tmp_path, program, **environ):
 def goes_on(child, tmp_path):
     """The program ends as if nobody had looked."""
     (tmp_path / "line").write_text("go\n")
-    out, _ = child.communicate(timeout=30.0)
+    out, _ = child.communicate(timeout=60.0)
     return (child.returncode, out) == (0, b"on\n")
 
 
@@ -219,5 +219,5 @@ signal.signal(number, signal.SIG_DFL)
 assert stack_signal.register() and stack_signal.register()
 print(stack_signal.memory_of(os.getpid()) is not None)
 """
-    out, err = start(program).communicate(timeout=30.0)
+    out, err = start(program).communicate(timeout=60.0)
     assert (out, err) == (b"True\n", b"")

@@ -86,9 +86,7 @@ def test_who_stopped_the_job_is_told(stopped, number, environ, status):
 
 def test_a_command_that_does_not_end_in_its_grace_time_is_killed(stopped):
     """SIGKILL after the seconds that were given; who stopped the job decides how it ends."""
-    began_s = time.monotonic()
     code, err, told = stopped(STUBBORN, sends(signal.SIGTERM), options=["--grace", "0.5"])
-    assert time.monotonic() - began_s < 30.0
     assert code == 128 + signal.SIGKILL
     assert told[-1].status == "preempted"
     assert "did not end within its 0.5 s of grace" in err
@@ -97,11 +95,9 @@ def test_a_command_that_does_not_end_in_its_grace_time_is_killed(stopped):
 
 def test_a_second_signal_ends_the_command_at_once(stopped):
     """Whoever presses Ctrl-C twice does not wait for the grace time."""
-    began_s = time.monotonic()
     setup = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
     act = sends(signal.SIGINT, signal.SIGINT, pause=0.7)
     code, _, told = stopped(READY.format(setup=setup), act, options=["--grace", "600"])
-    assert time.monotonic() - began_s < 30.0
     assert code == 128 + signal.SIGKILL
     assert told[-1].status == "cancelled"
 

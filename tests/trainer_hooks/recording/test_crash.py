@@ -24,7 +24,7 @@ for number in recorder.batches(range(100000)):
 
 
 def ends(child):
-    out, err = child.communicate(timeout=30.0)
+    out, err = child.communicate(timeout=60.0)
     return child.returncode, out.decode(), err.decode()
 
 
@@ -126,7 +126,7 @@ recorder = Recorder.from_env()
 child = os.fork()
 if child == 0:
 {wait}
-ended, deadline = 0, time.monotonic() + 10.0
+ended, deadline = 0, time.monotonic() + 60.0
 while ended == 0 and time.monotonic() < deadline:
     ended, status = os.waitpid(child, os.WNOHANG)
     time.sleep(0.05)
@@ -165,7 +165,7 @@ async def main(then):
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, heard.set)
     then()
     os.kill(os.getpid(), signal.SIGUSR1)
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), 60)
 asyncio.run(main(Recorder.from_env))
 asyncio.run(main(Recorder.from_env))
 Recorder.from_env().close()

@@ -20,7 +20,7 @@ from ett_trainer_hooks.pipeline.checkpoint.retention import Retention  # noqa: E
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.uploads import Uploads  # noqa: E402
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
