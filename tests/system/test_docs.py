@@ -1,20 +1,15 @@
 """What users can name stands in the docs, and what the docs name exists."""
 
-import argparse
-import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pages import DOCS, NAMES, PAGES, options_of, parser_of
 
-from ett_cli.main import COMMANDS, module_of
+from ett_cli.main import COMMANDS
 from ett_core.components import COMPONENTS
 from ett_core.events import EVENT_KINDS, FirstBatch, Progress
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("benchmarks/*/README.md")])
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]+)\)")
 PAGES_OF = {
@@ -48,22 +43,11 @@ def test_each_command_stands_in_the_docs(command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_option_of_a_command_stands_in_the_docs(command):
     """As it is typed, or, of `ett train`, as the setting of a file that it stands for."""
-    parser = argparse.ArgumentParser()
-    importlib.import_module(module_of(command)).add_arguments(parser)
     told = "\n".join((DOCS / f"{page}.md").read_text() for page in PAGES_OF[command])
-    options = {*options_of(parser)} - {"--help"}
+    options = {*options_of(parser_of(command))} - {"--help"}
     if command == "train":
         options -= {option for option in options if f"`{setting_of(option)}`" in told}
     assert [option for option in sorted(options) if not re.search(rf"{option}(?![\w-])", told)] == []
-
-
-def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Of a parser and of those of its subcommands."""
-    for action in parser._actions:
-        yield from (option for option in action.option_strings if option.startswith("--"))
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                yield from options_of(each)
 
 
 def setting_of(option: str) -> str:
@@ -89,18 +73,18 @@ def all_kinds() -> list[type]:
     return Progress.__mro__[1].__subclasses__()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_links_between_pages_lead_somewhere(page):
     dead = [target for target in LINK.findall(page.read_text()) if not (page.parent / target).exists()]
     assert dead == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_no_page_holds_both_sides_of_a_merge(page):
     assert re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$", page.read_text(), re.MULTILINE) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_links_to_a_part_of_a_page_lead_to_a_heading(page):
     links = [(page.parent / name if name else page, part) for name, part in ANCHOR.findall(page.read_text())]
     dead = [(at.name, part) for at, part in links if at.suffix == ".md" and part not in parts_of(at)]
