@@ -7,9 +7,11 @@ journal never lies in memory as a whole.
 from __future__ import annotations
 
 import gc
+import gzip
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +22,7 @@ from ett_core.plain_text import name_as_text
 
 PIECE_BYTES = 1 << 18
 STDIN = "-"
-SUFFIXES = (".jsonl", ".json")
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
 
 @contextmanager
@@ -41,14 +43,14 @@ def read_journals(
     """The events of journals, in pieces, in the order of the names.
 
     Args:
-        names: files, directories (their `.jsonl` and `.json` files, at any depth) or `-`.
+        names: files, directories (their `.jsonl` and `.json` files, at any depth) or `-`; `.gz` is unpacked.
         stdin: gives the stream that `-` stands for.
 
     What cannot be read is one bad line, number 0, with the system's reason.
     """
     for name in names:
         if name == STDIN:
-            yield from decode_chunks(_pieces(stdin()), "<stdin>")
+            yield from decode_chunks(_pieces(stdin().read), "<stdin>")
         else:
             yield from _read_path(name)
 
@@ -82,33 +84,41 @@ def _read_directory(directory: Path) -> Iterator[Decoded]:
 
 def _read_file(file: Path) -> Iterator[Decoded]:
     try:
-        with file.open("rb") as stream:
-            yield from decode_chunks(_pieces(stream), name_as_text(str(file)))
-    except OSError as error:
+        yield from decode_chunks(_pieces_of(file), name_as_text(str(file)))
+    except (OSError, EOFError, zlib.error) as error:
         yield _unread(str(file), _reason(error))
+
+
+def _pieces_of(file: Path) -> Iterator[bytes]:
+    if file.suffix == ".gz":
+        with gzip.open(file) as packed:
+            yield from _pieces(packed.read1)  # of one that breaks off all that came before
+    else:
+        with file.open("rb") as plain:
+            yield from _pieces(plain.read)
 
 
 def _journals_below(directory: Path, on_error: Callable[[OSError], None]) -> Sequence[Path]:
     paths = (
         Path(folder, name) for folder, _, names in os.walk(directory, onerror=on_error) for name in names
     )
-    return sorted(path for path in paths if path.suffix in SUFFIXES and path.is_file())
+    return sorted(path for path in paths if path.name.endswith(SUFFIXES) and path.is_file())
 
 
 def _unread(source: str, reason: str) -> Decoded:
     return Decoded((), [BadLine(name_as_text(source), 0, reason)])
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: Exception) -> str:
     """What the system says, as the end of a sentence.
 
     >>> _reason(FileNotFoundError(2, "No such file or directory"))
     'no such file or directory'
     """
-    text = error.strerror or str(error)
+    text = getattr(error, "strerror", None) or str(error)
     return text[:1].lower() + text[1:]
 
 
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    while piece := stream.read(PIECE_BYTES):
+def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    while piece := read(PIECE_BYTES):
         yield piece

@@ -72,7 +72,7 @@ class Settings:
     shard: Shard | None = None
     """The share of this replica, where several use one PostgreSQL database; None: all jobs."""
     watch: tuple[Path, ...] = ()
-    """Directories whose `*.jsonl` journals are followed."""
+    """Directories whose journals (`*.jsonl`, `*.jsonl.gz`) are followed."""
     watch_interval_s: float = 1.0
     """Seconds between two looks at the watched directories."""
     ended_grace_s: float = 300.0

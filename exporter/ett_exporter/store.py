@@ -10,10 +10,10 @@ for the writer. A connection that was lost is made anew by the next call.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
-from sqlalchemy import BigInteger, ColumnElement, delete, insert, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, insert, literal_column, select
 
 from ett_core.events import AnyEvent, encode
 from ett_exporter import closed_rows, merging, restored, segment_rows, snapshot_rows
@@ -233,12 +233,13 @@ class Store:
             row = connection.execute(select(*columns).where(journal_offsets.c.path == path)).first()
         return JournalOffset(*row) if row else None
 
-    def set_journal_offset(self, path: str, reached: JournalOffset) -> None:
-        """Remember how far the journal at `path` has been read."""
+    def set_journal_offsets(self, reached: Mapping[str, JournalOffset]) -> None:
+        """Remember how far the journals at these paths have been read."""
+        gone = delete(journal_offsets).where(journal_offsets.c.path == bindparam("gone"))
+        values = [{"path": path, **msgspec.structs.asdict(at)} for path, at in reached.items()]
         with self.transactions.writing() as connection:
-            connection.execute(delete(journal_offsets).where(journal_offsets.c.path == path))
-            values = {"path": path, **msgspec.structs.asdict(reached)}
-            connection.execute(insert(journal_offsets).values(values))
+            connection.execute(gone, [{"gone": path} for path in reached])
+            connection.execute(insert(journal_offsets), values)
 
 
 def raw_line(of: AnyEvent) -> Line:

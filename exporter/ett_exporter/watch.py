@@ -1,9 +1,9 @@
 """Following the journals of a directory: ingest for machines without a network.
 
-One thread looks at every `*.jsonl` file under the watched directories, reads what was appended,
-and remembers in the store how far it came. A crash between ingest and remembering reads some
-lines again; they count once. A last line without its end waits for the rest. A journal that is
-as it was is not opened again, so that ten thousand of them cost one look at each.
+One thread looks at every journal (`*.jsonl`, `*.jsonl.gz`) under the watched directories; some others read
+what is new in them, so that journals of several jobs share a commit. A journal that is as it was is not
+opened again, so that ten thousand of them cost one look at each; a packed one is read once it has been the
+same at two looks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,17 +23,39 @@ from ett_core.plain_text import name_as_text
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Rejected, read_lines
 from ett_exporter.jobs import BusyError
+from ett_exporter.journal_files import CHUNK_BYTES, SUFFIXES, DamagedError, Piece, is_packed, new_pieces
+from ett_exporter.reached import Reached
 from ett_exporter.service import Service
-from ett_exporter.store import JournalOffset
 
-CHUNK_BYTES = 1024 * 1024
-SUFFIX = ".jsonl"
+READERS = 16
+"""Threads that read journals: so many jobs, at most, share a commit."""
 
 State: TypeAlias = tuple[int, int, int]
 """Inode, bytes and last change of a file."""
-Read: TypeAlias = dict[Path, State]
+GoesOn: TypeAlias = Callable[[], bool]
 
 _log = logging.getLogger("ett_exporter.watch")
+
+
+class Known:
+    """What is known of journals from one look to the next."""
+
+    def __init__(self, service: Service) -> None:
+        self.seen: dict[str, State] = {}
+        """As they were at the last look."""
+        self.read: dict[str, State] = {}
+        """As they were when they had been read to their ends."""
+        self.reached = Reached(service.store)
+
+    def is_due(self, path: str, state: State) -> bool:
+        """Whether a journal, as it is now, is to be read."""
+        return self.read.get(path) != state and (not is_packed(path) or self.seen.get(path) == state)
+
+    def saw(self, journals: dict[str, State]) -> None:
+        """These are there; what is known of others is forgotten."""
+        self.seen = journals
+        self.read = {path: state for path, state in self.read.items() if path in journals}
+        self.reached.keep_only(journals)
 
 
 class Watcher:
@@ -43,7 +66,7 @@ class Watcher:
         self._directories = directories
         self._interval_s = interval_s
         self._troubles = Troubles()
-        self._read: Read = {}
+        self._known = Known(service)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ett-watch", daemon=True)
 
@@ -64,7 +87,7 @@ class Watcher:
 
     def _look(self) -> None:
         try:
-            look(self._service, self._directories, self._troubles, self._goes_on, self._read)
+            look(self._service, self._directories, self._troubles, self._goes_on, self._known)
         except Exception:  # noqa: BLE001 - the thread lives as long as the exporter
             _log.exception("a look at the journals failed; the next one tries again")
 
@@ -78,12 +101,12 @@ class Troubles:
     def __init__(self) -> None:
         self._said: dict[str, str] = {}
 
-    def note(self, where: str, error: Exception) -> None:
+    def note(self, where: str, error: Exception, then: str = "it is tried again") -> None:
         """Something does not work there."""
         said = getattr(error, "strerror", None) or str(error)
         if self._said.get(where) != said:
             self._said[where] = said
-            _log.warning("%s: %s; it is tried again", where, said)
+            _log.warning("%s: %s; %s", where, said, then)
 
     def over(self, where: str) -> None:
         """It works there."""
@@ -95,25 +118,21 @@ def look(
     service: Service,
     directories: Sequence[Path],
     troubles: Troubles | None = None,
-    go_on: Callable[[], bool] = lambda: True,
-    read: Read | None = None,
+    go_on: GoesOn = lambda: True,
+    known: Known | None = None,
 ) -> None:
     """Take in once what was appended to the journals, as long as `go_on` says so.
 
-    A file in trouble is left for later. Where the store takes nothing, so are the rest. `read` are the
-    journals as they were when they had been read to their ends; they are noted there for the next look.
+    A file in trouble is left for later. Where the store takes nothing, so are the rest. `known` goes from one
+    look to the next.
     """
-    troubles = troubles or Troubles()
-    before = {} if read is None else dict(read)
-    if read is not None:
-        read.clear()
+    troubles, known = troubles or Troubles(), known or Known(service)
+    journals = {path: _state(status) for each in directories for path, status in _journals(each, troubles)}
+    due = [path for path, state in journals.items() if known.is_due(path, state)]
+    known.saw(journals)
     try:
-        for directory in directories:
-            for path, status in _journals(directory, troubles):
-                seen = _state(status)
-                is_read = before.get(path) == seen or _follow_if_possible(service, path, troubles, go_on)
-                if is_read and read is not None:
-                    read[path] = seen
+        known.read |= {path: journals[path] for path in _Reading(service, troubles, go_on, known).all_of(due)}
+        known.reached.write()
     except StoreError as error:
         troubles.note("watching", error)
     else:
@@ -124,7 +143,7 @@ def _state(status: os.stat_result) -> State:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _journals(directory: Path, troubles: Troubles) -> Iterator[tuple[Path, os.stat_result]]:
+def _journals(directory: Path, troubles: Troubles) -> Iterator[tuple[str, os.stat_result]]:
     """The journals below a directory; what of it cannot be looked into is told, and looked at again."""
 
     def note(error: OSError) -> None:
@@ -134,63 +153,68 @@ def _journals(directory: Path, troubles: Troubles) -> Iterator[tuple[Path, os.st
         troubles.over(name_as_text(folder))
         folders.sort()
         for name in sorted(names):
-            if name.endswith(SUFFIX):
-                path = Path(folder, name)
+            if name.endswith(SUFFIXES):
+                path = f"{folder}/{name}"
                 with suppress(OSError):  # it is gone, or a link to nowhere
-                    status = path.stat()
+                    status = os.stat(path)  # noqa: PTH116 - paths of ten thousand would cost as much as this
                     if stat.S_ISREG(status.st_mode):
                         yield path, status
 
 
-def _follow_if_possible(service: Service, path: Path, troubles: Troubles, go_on: Callable[[], bool]) -> bool:
-    """Whether the journal was read to its end, as far as it has one."""
-    try:
-        _follow(service, path, go_on)
-    except (OSError, BusyError) as error:
-        troubles.note(name_as_text(str(path)), error)
-        return False
-    troubles.over(name_as_text(str(path)))
-    return go_on()
+class _Reading:
+    """One look's reading of the journals that are due."""
 
+    def __init__(self, service: Service, troubles: Troubles, go_on: GoesOn, known: Known) -> None:
+        self._service = service
+        self._troubles = troubles
+        self._go_on = go_on
+        self._reached = known.reached
+        self._limits = replace(service.settings.limits, segment_lines=CHUNK_BYTES)
+        self._store_failed = threading.Event()
 
-def _follow(service: Service, path: Path, go_on: Callable[[], bool]) -> None:
-    with path.open("rb") as journal:
-        reached = _where_to_go_on(service, path, os.fstat(journal.fileno()))
-        journal.seek(reached.offset)
-        while go_on() and (text := _whole_lines(journal.read(CHUNK_BYTES))):
-            _take(service, path, text, reached.lines + 1)
-            reached = JournalOffset(
-                reached.inode, reached.offset + len(text), reached.lines + text.count(b"\n")
-            )
-            service.store.set_journal_offset(name_as_text(str(path)), reached)
-            journal.seek(reached.offset)
+    def all_of(self, paths: Sequence[str]) -> Iterable[str]:
+        """Read journals, neighbours (often of one job) one after the other; gives those that are done.
 
+        Raises:
+            StoreError: the store takes nothing; what it took stays taken.
+        """
+        readers = min(READERS, len(paths))
+        if not readers:
+            return []
+        shares = [paths[len(paths) * n // readers : len(paths) * (n + 1) // readers] for n in range(readers)]
+        with ThreadPoolExecutor(readers, thread_name_prefix="ett-watch") as pool:
+            return [path for done in list(pool.map(self._share, shares)) for path in done]
 
-def _where_to_go_on(service: Service, path: Path, status: os.stat_result) -> JournalOffset:
-    """Where the last look ended; the beginning for a new, replaced or shortened file."""
-    reached = service.store.journal_offset(name_as_text(str(path)))
-    if reached is None or reached.inode != status.st_ino or reached.offset > status.st_size:
-        return JournalOffset(status.st_ino, 0, 0)
-    return reached
+    def _share(self, paths: Sequence[str]) -> list[str]:
+        try:
+            return [path for path in paths if not self._store_failed.is_set() and self._is_read(path)]
+        except StoreError:
+            self._store_failed.set()
+            raise
 
+    def _is_read(self, path: str) -> bool:
+        """Whether a journal was read to its end, as far as it has one."""
+        name = name_as_text(path)
+        try:
+            for piece in new_pieces(path, self._reached.of(path)):
+                if not self._go_on():
+                    return False
+                self._take(name, piece)
+                self._reached.note(path, piece.reached)
+        except DamagedError as error:
+            self._troubles.note(name, error, "it is read again once it changes")
+        except (OSError, BusyError) as error:
+            self._troubles.note(name, error)
+            return False
+        else:
+            self._troubles.over(name)
+        return True
 
-def _whole_lines(chunk: bytes) -> bytes:
-    r"""The part of a chunk up to its last line end; all of it where a line fills the whole chunk.
-
-    >>> _whole_lines(b"one\ntwo\nthr")
-    b'one\ntwo\n'
-    """
-    end = chunk.rfind(b"\n") + 1
-    return chunk[:end] if end or len(chunk) < CHUNK_BYTES else chunk
-
-
-def _take(service: Service, path: Path, text: bytes, first_line: int) -> None:
-    limits = replace(service.settings.limits, segment_lines=CHUNK_BYTES)
-    lines, rejected = read_lines(text, limits, first_line)
-    service.ingest_lines(lines, len(rejected))
-    if rejected:
-        where = name_as_text(str(path))
-        _log.warning("%s: %d lines are no events; %s", where, len(rejected), _words(rejected[0]))
+    def _take(self, name: str, piece: Piece) -> None:
+        lines, rejected = read_lines(piece.text, self._limits, piece.first_line)
+        self._service.ingest_lines(lines, len(rejected))
+        if rejected:
+            _log.warning("%s: %d lines are no events; %s", name, len(rejected), _words(rejected[0]))
 
 
 def _words(rejected: Rejected) -> str:

@@ -1,4 +1,5 @@
 import gc
+import gzip
 import io
 import json
 import math
@@ -125,6 +126,21 @@ def test_journals_of_a_directory_are_taken_together_and_jobs_kept_apart(tmp_path
     for job in answer["jobs"]:
         assert job["components"] == {"training": 27.0, "start.process_start": 10.0, "data_wait": 3.0}
         assert job["ett_percent"] == 67.5
+
+
+def test_packed_journals_are_read_as_plain_ones(tmp_path, capsys):
+    """Of one that breaks off what came before counts, and the break is told."""
+    lines = as_lines(run_of("a")).splitlines(keepends=True)
+    packed = tmp_path / "two.jsonl.gz"
+    (tmp_path / "one.jsonl").write_bytes(b"".join(lines[:2]))
+    packed.write_bytes(gzip.compress(b"".join(lines[2:])))
+    status, answer, err = account(capsys, tmp_path)
+    assert (status, err) == (0, "")
+    assert answer["jobs"][0]["ett_percent"] == 67.5
+    packed.write_bytes(packed.read_bytes()[:-4])
+    status, answer, err = account(capsys, tmp_path)
+    assert (status, answer["jobs"][0]["ett_percent"]) == (0, 67.5)
+    assert err.startswith(f"ett account: {packed}: compressed file ended before")
 
 
 def test_bad_lines_are_told_by_file_line_and_reason_and_change_no_figure(tmp_path, capsys):

@@ -64,7 +64,7 @@ def test_overlaps_conflicts_and_offsets(database_url):
         other = Heartbeat(job_id="j", writer="w", seq=1, attempt=0, rank=0, time=2e9)
         assert len(store.append(Segment("j", "w", [raw_line(other)]), 12.0).events) == 1
         assert store.append(Segment("j", "w", [raw_line(other)]), 12.0).place is None
-        store.set_journal_offset("a", JournalOffset(2**40, 2**40, 2))
+        store.set_journal_offsets({"a": JournalOffset(2**40, 2**40, 2)})
         assert store.journal_offset("a") == JournalOffset(2**40, 2**40, 2)
         assert held(store) == [0, 1, 1, 2, 5, 6]
 

@@ -130,8 +130,8 @@ def test_a_stored_line_that_is_no_event_any_more_does_not_hide_the_others(path, 
 def test_journal_offsets_are_remembered(path):
     """The latest offset of each path comes back, None for an unknown one."""
     with closing(Store(path)) as store:
-        store.set_journal_offset("a", JournalOffset(1, 10, 2))
-        store.set_journal_offset("a", JournalOffset(1, 20, 4))
+        store.set_journal_offsets({"a": JournalOffset(1, 10, 2)})
+        store.set_journal_offsets({"a": JournalOffset(1, 20, 4)})
         assert store.journal_offset("a") == JournalOffset(1, 20, 4)
         assert store.journal_offset("b") is None
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 
 import pytest
 
-from ett_exporter import watch
+from ett_exporter import journal_files, watch
 from ett_exporter.errors import StoreError
-from ett_exporter.watch import Troubles, look
+from ett_exporter.journal_files import new_pieces
+from ett_exporter.reached import WRITTEN_TOGETHER
+from ett_exporter.watch import READERS, Known, Troubles, look
 
 NOW = 1_764_000_200.0
 
@@ -91,7 +94,7 @@ def test_long_journals_are_read_in_pieces_and_endless_lines_are_skipped(
     service, story, journals, monkeypatch
 ):
     """Chunks end at lines; a line longer than a chunk is rejected and does not stop the file."""
-    monkeypatch.setattr(watch, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(journal_files, "CHUNK_BYTES", 1000)
     body = next(iter(story("a").bodies().values()))
     (journals / "w.jsonl").write_bytes(body + b"x" * 2500 + b"\n")
     (journals / "z.jsonl").write_bytes(b"\n" * 100 + body)
@@ -224,20 +227,18 @@ def test_a_journal_that_is_as_it_was_is_not_opened_again(service, story, journal
     for number in range(20):
         (journals / f"{number}.jsonl").write_bytes(b"\n")
     (journals / "w.jsonl").write_bytes(b"".join(lines[:3]) + lines[3][:5])
-    opened, read = service(), {}
-    asked = []
-    ask = opened.store.journal_offset
-    monkeypatch.setattr(opened.store, "journal_offset", lambda path: asked.append(path) or ask(path))
-    look(opened, [journals], read=read)
-    assert len(asked) == 21
-    look(opened, [journals], read=read)
-    assert len(asked) == 21
+    opened = service()
+    known, read = Known(opened), []
+    monkeypatch.setattr(watch, "new_pieces", lambda path, at: read.append(path) or new_pieces(path, at))
+    for _ in range(2):
+        look(opened, [journals], known=known)
+        assert len(read) == 21
     with (journals / "w.jsonl").open("ab") as file:
         file.write(lines[3][5:])
     (journals / "0.jsonl").unlink()
-    look(opened, [journals], read=read)
-    assert asked[21:] == [str(journals / "w.jsonl")]
-    assert (count(opened), len(read)) == (4, 20)
+    look(opened, [journals], known=known)
+    assert read[21:] == [str(journals / "w.jsonl")]
+    assert (count(opened), len(known.read)) == (4, 20)
 
 
 def test_the_name_of_a_journal_makes_up_no_line_of_the_log(service, journals, caplog):
@@ -246,3 +247,112 @@ def test_the_name_of_a_journal_makes_up_no_line_of_the_log(service, journals, ca
     look(service(), [journals])
     (record,) = caplog.records
     assert record.message.startswith(f"{journals}/a\\nett exporter: all is well.jsonl: 1 lines are no events")
+
+
+def test_a_packed_journal_is_read_as_if_it_were_plain(service, story, journals):
+    """Also of several gzip members, with a last line that lacks its end; and only once."""
+    bodies = list(story("a").bodies().values())
+    whole = b"".join(bodies)
+    half = len(bodies[0])
+    packed = gzip.compress(whole[:half]) + gzip.compress(whole[half:-1])
+    (journals / "w.jsonl.gz").write_bytes(packed)
+    opened = service()
+    known = Known(opened)
+    for _ in range(3):
+        look(opened, [journals], known=known)
+    assert count(opened) == whole.count(b"\n")
+    again = service()
+    known = Known(again)
+    for _ in range(3):
+        look(again, [journals], known=known)
+    assert (again.stats.segments, again.stats.duplicates, again.stats.rejected_lines) == (0, 0, 0)
+
+
+def test_a_journal_that_is_packed_later_counts_once(service, story, journals):
+    """As a job of cron does that packs what is old."""
+    body = next(iter(story("a").bodies().values()))
+    journal, packed = journals / "w.jsonl", journals / "w.jsonl.gz"
+    journal.write_bytes(body)
+    opened = service()
+    known = Known(opened)
+    look(opened, [journals], known=known)
+    packed.write_bytes(gzip.compress(body))
+    journal.unlink()
+    for _ in range(2):
+        look(opened, [journals], known=known)
+    assert count(opened) == opened.stats.duplicates == body.count(b"\n")
+
+
+def test_a_packed_journal_waits_until_it_is_no_longer_written(service, story, journals, caplog):
+    """What grows from look to look is not read, and not told as broken."""
+    packed = gzip.compress(next(iter(story("a").bodies().values())))
+    opened, troubles = service(), Troubles()
+    known = Known(opened)
+    for size in range(20, len(packed) + 20, 20):
+        (journals / "w.jsonl.gz").write_bytes(packed[:size])
+        look(opened, [journals], troubles, known=known)
+    assert count(opened) == 0
+    look(opened, [journals], troubles, known=known)
+    assert count(opened) > 0
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("spoilt", [lambda packed: packed[:-20], lambda packed: packed + b"more"])
+def test_a_packed_journal_that_is_not_whole_gives_what_it_has_and_is_told_once(
+    spoilt, service, story, journals, caplog
+):
+    """It is not read again before it changes; then it counts whole, and no line twice."""
+    body = b"".join(story("a").bodies().values()) * 20
+    journal, packed = journals / "w.jsonl.gz", gzip.compress(body)
+    journal.write_bytes(spoilt(packed))
+    opened, troubles = service(), Troubles()
+    known = Known(opened)
+    for _ in range(5):
+        look(opened, [journals], troubles, known=known)
+    first = opened.stats.segments
+    assert 0 < count(opened) <= body.count(b"\n") / 20
+    (record,) = caplog.records
+    assert record.message.startswith(f"{journal}: it ")
+    assert record.message.endswith("; it is read again once it changes")
+    journal.write_bytes(packed)
+    for _ in range(3):
+        look(opened, [journals], troubles, known=known)
+    assert count(opened) == body.count(b"\n") / 20
+    assert opened.stats.segments > first
+    assert caplog.records[-1].message == f"{journal}: works again"
+
+
+def test_what_is_called_packed_and_is_not_is_told(service, journals, caplog):
+    (journals / "w.jsonl.gz").write_bytes(b"garbage\n")
+    opened, troubles = service(), Troubles()
+    known = Known(opened)
+    for _ in range(3):
+        look(opened, [journals], troubles, known=known)
+    (record,) = caplog.records
+    assert record.message == (
+        f"{journals}/w.jsonl.gz: it is no gzip stream: Not a gzipped file (b'ga'); "
+        "it is read again once it changes"
+    )
+
+
+def test_how_far_journals_were_read_is_written_some_hundred_at_a_time(service, story, journals, monkeypatch):
+    """A look at many that grew costs few transactions; what a store refused is written with the next look."""
+    bodies = list(story("a").bodies().values())
+    for number in range(600):
+        (journals / f"{number}.jsonl").write_bytes(bodies[number % len(bodies)].splitlines(keepends=True)[0])
+    opened = service()
+    known, write, sizes = Known(opened), opened.store.set_journal_offsets, []
+
+    def failing(_places):
+        raise StoreError("cannot write to the database: database or disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(opened.store, "set_journal_offsets", failing)
+        look(opened, [journals], known=known)
+    monkeypatch.setattr(
+        opened.store, "set_journal_offsets", lambda places: sizes.append(len(places)) or write(places)
+    )
+    look(opened, [journals], known=known)
+    assert sum(sizes) == 600
+    assert len(sizes) <= 600 / WRITTEN_TOGETHER + READERS
+    assert opened.store.journal_offset(str(journals / "599.jsonl")).lines == 1

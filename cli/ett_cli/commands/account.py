@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="JOURNAL",
         help="a journal (events, one a line), a file holding one JSON array of events, "
-        "a directory of such files (*.jsonl, *.json), or - for standard input",
+        "a directory of such files (*.jsonl, *.json), or - for standard input; what ends in .gz is unpacked",
     )
     parser.add_argument(
         "--now",

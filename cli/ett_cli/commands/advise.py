@@ -125,7 +125,8 @@ def _autotune(arguments: argparse.Namespace) -> int:
 
 def _holds_journals(place: Path) -> bool:
     """A journal, or a directory with some."""
-    return any(place.rglob("*.jsonl")) if place.is_dir() else place.suffix == ".jsonl"
+    files = place.rglob("*") if place.is_dir() else [place]
+    return any(file.name.endswith((".jsonl", ".jsonl.gz")) for file in files)
 
 
 def _told(places: Sequence[Path], job: str | None) -> list[Cache]:

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="DIR",
-        help="follow the *.jsonl journals of a directory; may be given several times",
+        help="follow the journals of a directory (*.jsonl, *.jsonl.gz); may be given several times",
     )
     parser.add_argument(
         "--ended-grace-s",
