@@ -11,6 +11,7 @@ from typing import Any
 
 from ett_cli.job_settings import default_journal_dir
 from ett_core.purposes import LABEL, PUBLISHES, PUBLISHES_STEP, PUBLISHING, handed_on
+from ett_core.waits import check_wait
 from ett_trainer_hooks.launcher import LaunchSettings, launch
 from ett_trainer_hooks.launcher.output.passing import stream_sink
 from ett_trainer_hooks.launcher.restarts import RestartPolicy
@@ -56,6 +57,7 @@ class Order:
         """
         if self.tries < 1:
             raise ValueError(f"tries={self.tries} is not at least 1")
+        check_wait("delay", self.delay_s)
         if self.tolerance is not None and not self.tolerance >= 0:
             raise ValueError(f"tolerance={self.tolerance} is not 0 or more")
 

@@ -34,6 +34,7 @@ def stall_settings(arguments: argparse.Namespace) -> StallSettings:
     Raises:
         ValueError: one is wrong; the message names the option.
     """
+    from ett_core.waits import check_wait
     from ett_trainer_hooks.launcher.stalls import StallLimits, StallSettings
 
     given = {
@@ -44,9 +45,8 @@ def stall_settings(arguments: argparse.Namespace) -> StallSettings:
         "compile_s": arguments.stall_compile,
     }
     for name, seconds in given.items():
-        if seconds is not None and not 0 <= seconds < float("inf"):
-            option = name.removesuffix("_s").replace("_", "-")
-            raise ValueError(f"--stall-{option} needs 0 or more seconds, not {seconds:g}")
+        if seconds is not None:
+            check_wait("--stall-" + name.removesuffix("_s").replace("_", "-"), seconds)
     limits = StallLimits(**{name: seconds for name, seconds in given.items() if seconds is not None})
     action = arguments.stall_action
     return StallSettings(limits=limits) if action is None else StallSettings(limits=limits, action=action)

@@ -123,6 +123,7 @@ def test_what_no_file_can_say_is_refused_by_name(text, complaint, tmp_path, caps
         (["--ranks", "0"], "ranks is 0, must be at least 1"),
         (["--rank-restarts", "-1"], "rank_restarts is -1, must be at least 0"),
         (["--checkpoint-every-s", "nan"], "checkpoint_every_s is nan, must be finite"),
+        (["--close-patience-s", "1e10"], "close_patience_s is 10000000000.0, must be at most 1,000,000,000"),
         (["--seed", "-1"], "seed is -1, must not be below 0"),
         (["--publish-to", "nosuch://models"], "publish_to: nosuch://models: Protocol not known: nosuch"),
         (["--checkpoint-remote", "nosuch://c"], "checkpoint_remote: nosuch://c: Protocol not known: nosuch"),
@@ -134,7 +135,7 @@ def test_what_no_command_line_can_say_is_refused(words, complaint, capsys):
 
 def test_what_the_launcher_refuses_is_told_under_the_name_of_the_command(monkeypatch, capsys):
     monkeypatch.setattr(train, "NEEDED", ())
-    assert refused(capsys, "--drain", "nan") == "ett train: drain=nan is not 0 or more seconds\n"
+    assert refused(capsys, "--drain", "nan") == "ett train: drain=nan is not 0 to 1,000,000,000 seconds\n"
 
 
 def test_beside_ranks_of_an_earlier_start_nothing_is_started(tmp_path, monkeypatch, capsys):

@@ -77,13 +77,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Publish; 1 where something is not published, 2 for a wrong command line."""
     from ett_cli.commands.run import exporter
     from ett_cli.publishing import Order, found_in, publish_all
+    from ett_core.waits import check_wait
     from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError
     from ett_trainer_hooks.pipeline.publishing.places import place_at
 
     directory = arguments.watch or arguments.checkpoints
-    if not 0 <= arguments.every < float("inf"):
-        return complain("publish", f"--every {arguments.every:g} is not 0 or more seconds", 2)
     try:
+        check_wait("--every", arguments.every)
         os.scandir(directory).close()
         order = None
         if arguments.to:

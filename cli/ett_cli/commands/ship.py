@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Ship; returns 0 where everything was acknowledged, 1 where not, 2 for a wrong setting."""
     from ett_core.credentials import token_source
+    from ett_core.waits import check_wait
     from ett_trainer_hooks.guard import Guard
     from ett_trainer_hooks.journal.segments import journals_below
     from ett_trainer_hooks.shipping.shipper import Shipper
@@ -61,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.prune_hours is not None and not (arguments.once and arguments.prune_hours > 0):
         return complain("ship", "--prune-hours needs a number above 0, and --once", 2)
     try:
+        check_wait("--timeout-s", arguments.timeout_s)
         exporter = exporter_address(arguments.exporter)
         post = poster(arguments.exporter, token=token_source(arguments.token_file))
         os.scandir(arguments.directory).close()

@@ -9,7 +9,7 @@ from typing import Any
 from ett_cli.demo.stage import Stage
 
 _STATES: Mapping[str, str] = {
-    "starting": "starting: imports, model, cold compile",
+    "starting": "starting: imports, model, compilation",
     "compiling": "compiling the dense parts",
     "training": "training",
     "checkpointing": "saving a checkpoint",

@@ -186,11 +186,13 @@ def test_a_command_that_was_stopped_is_not_started_again(ett_run, events_in, tmp
         (["--max-restarts", "-1"], "max_restarts=-1"),
         (["--restart-delay", "-1"], "restart_delay=-1.0"),
         (["--restart-delay", "nan"], "restart_delay=nan"),
+        (["--restart-delay", "1e10"], "restart_delay=10000000000.0 is not 0 to 1,000,000,000 seconds"),
         (["--restart-on", "sunday"], "restart_on='sunday'"),
         (["--restart-on", "0"], "restart_on='0'"),
         (["--restart-on", ""], "restart_on=''"),
         (["--grace", "-3"], "grace=-3.0"),
         (["--drain", "inf"], "drain=inf"),
+        (["--drain", "1e10"], "drain=10000000000.0"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_its_name(tmp_path, capsys, options, named):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ett_core.waits import check_wait
+
 FAILED = "failed"
 CAUSES = (FAILED, "oom", "killed", "crashed", "preempted")
 """Short words for how a command may end; names of signals and exit codes are causes as well."""
@@ -66,8 +68,7 @@ class RestartPolicy:
         """
         if self.max_restarts < 0:
             raise ValueError(f"max_restarts={self.max_restarts!r} is not 0 or more")
-        if not 0 <= self.delay_s < float("inf"):
-            raise ValueError(f"restart_delay={self.delay_s!r} is not 0 or more seconds")
+        check_wait("restart_delay", self.delay_s)
         if not self.on:
             raise ValueError("restart_on names no cause")
         for cause in self.on:

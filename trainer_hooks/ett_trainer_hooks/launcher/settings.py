@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ett_core.credentials import token_source
+from ett_core.waits import check_wait
 from ett_trainer_hooks.auto import observed
 from ett_trainer_hooks.identity import label_variable, sanitised_job_id
 from ett_trainer_hooks.launcher.restarts import RestartPolicy
@@ -65,9 +66,7 @@ class LaunchSettings:
         if not self.look_every_s > 0:
             raise ValueError(f"look_every_s={self.look_every_s!r} is not above 0 seconds")
         for name in ("drain", "grace"):
-            seconds = getattr(self, f"{name}_s")
-            if not 0 <= seconds < float("inf"):
-                raise ValueError(f"{name}={seconds!r} is not 0 or more seconds")
+            check_wait(name, getattr(self, f"{name}_s"))
         if self.exporter_url is not None:
             poster(self.exporter_url, token=token_source(self.token_file))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ett_core.waits import LONGEST_WAIT_S
 from ett_trainer_hooks.pipeline.parts import PARTS
 from ett_trainer_hooks.pipeline.parts import parse as parse_parts
 
@@ -134,6 +135,8 @@ class Settings:
             value = getattr(self, each.name)
             if isinstance(each.default, float) and not math.isfinite(value):
                 raise ValueError(f"{each.name} is {value}, must be finite")
+            if each.name.endswith("_s") and value > LONGEST_WAIT_S:
+                raise ValueError(f"{each.name} is {value}, must be at most {LONGEST_WAIT_S:,.0f}")
             if "\0" in str(value):
                 raise ValueError(f"{each.name} holds a NUL")
 

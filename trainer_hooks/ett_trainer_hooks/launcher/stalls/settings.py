@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
+from ett_core.waits import check_wait
+
 Action: TypeAlias = Literal["none", "dump", "kill"]
 
 ACTIONS: tuple[Action, ...] = ("none", "dump", "kill")
@@ -31,11 +33,10 @@ class StallLimits:
         """Check.
 
         Raises:
-            ValueError: a limit is negative or no number; the message names it.
+            ValueError: a limit is no length of a wait; the message names it.
         """
         for name in (each.name for each in fields(self)):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name}={getattr(self, name)!r} is not 0 or more seconds")
+            check_wait(name, getattr(self, name))
 
 
 @dataclass(frozen=True, kw_only=True)
