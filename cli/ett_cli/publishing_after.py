@@ -39,8 +39,8 @@ def add_publishing_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def order_of(address: str, arguments: argparse.Namespace, environ: Mapping[str, str], name: str) -> Order:
-    """How to publish to a place, as the options of a launcher say; `name`: the command that it belongs to.
+def order_of(address: str, arguments: argparse.Namespace, environ: Mapping[str, str]) -> Order:
+    """How to publish to a place, as the options of a launcher say, which tells of a wrong exporter.
 
     Raises:
         ValueError: nobody knows the place.
@@ -57,7 +57,7 @@ def order_of(address: str, arguments: argparse.Namespace, environ: Mapping[str, 
         raise ValueError(str(error)) from error
     return Order(
         address=address,
-        exporter_url=exporter(arguments.exporter, arguments.token_file, environ, name),
+        exporter_url=exporter(arguments.exporter, arguments.token_file, environ, lambda _: None),
         token_file=arguments.token_file,
         journal_dir=arguments.journal_dir,
         labels=handed_on(dict(arguments.label)),

@@ -94,7 +94,9 @@ def run(arguments: argparse.Namespace) -> int:
                 tolerance=arguments.tolerance,
                 tries=arguments.tries,
                 delay_s=arguments.delay,
-                exporter_url=exporter(arguments.exporter, arguments.token_file, os.environ, "publish"),
+                exporter_url=exporter(
+                    arguments.exporter, arguments.token_file, os.environ, partial(say, "publish")
+                ),
                 token_file=arguments.token_file,
                 journal_dir=arguments.journal_dir,
                 labels=dict(arguments.label),

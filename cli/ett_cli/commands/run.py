@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(arguments.publish_to) != bool(arguments.publish_from):
         return complain("run", "--publish-to and --publish-from need each other", 2)
     try:
-        order = order_of(arguments.publish_to, arguments, os.environ, "run") if arguments.publish_to else None
+        order = order_of(arguments.publish_to, arguments, os.environ) if arguments.publish_to else None
     except ValueError as error:
         return complain("run", f"--publish-to: {error}", 2)
     status = run_under_observation(
@@ -186,12 +186,13 @@ def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
     given, job_id = job_id, sanitised_job_id(job_id)
     directory = arguments.journal_dir or default_journal_dir(job_id, environ)
     places: list[Path] = []
+    complaints = partial(say, name)
     try:
         settings = LaunchSettings(
             command=command,
             job_id=job_id,
             journal_dir=directory,
-            exporter_url=exporter(arguments.exporter, arguments.token_file, environ, name),
+            exporter_url=exporter(arguments.exporter, arguments.token_file, environ, complaints),
             token_file=arguments.token_file,
             labels=dict(arguments.label),
             stalls=stall_settings(arguments),
@@ -201,7 +202,7 @@ def run_under_observation(  # noqa: PLR0913 - what the two commands have apart
             parts=parse(parts),
             standby=standby,
         )
-        tell = _say_nothing if arguments.quiet else partial(say, name)
+        tell = _say_nothing if arguments.quiet else complaints
         if job_id != given:
             say(name, f"job id {given!r} {what_is_wrong(given)}; the job is {job_id}")
         environ = with_auto(environ, arguments.auto)
@@ -237,10 +238,12 @@ def occupy_standard_descriptors() -> None:
     os.close(opened)
 
 
-def exporter(given: str | None, token_file: Path | None, environ: Mapping[str, str], name: str) -> str | None:
+def exporter(
+    given: str | None, token_file: Path | None, environ: Mapping[str, str], tell: Callable[[str], object]
+) -> str | None:
     """The exporter to ship to: the one given, else that of the environment.
 
-    What the environment says of it and cannot be understood is told; nothing is shipped then.
+    What the environment says of it and cannot be understood is told by `tell`; nothing is shipped then.
     """
     from ett_core.credentials import token_source
     from ett_trainer_hooks.shipping.transport import exporter_address
@@ -254,7 +257,7 @@ def exporter(given: str | None, token_file: Path | None, environ: Mapping[str, s
         if url and token_file is None:
             token_source(environ=environ)
     except ValueError as error:
-        say(name, f"{told_by}: {error}; events are kept on the disk only")
+        tell(f"{told_by}: {error}; events are kept on the disk only")
         return None
     return url
 

@@ -129,7 +129,7 @@ def _published(settings: Settings, arguments: argparse.Namespace, journals: Path
     from ett_cli.publishing import found_in
 
     try:
-        order = order_of(settings.publish_to, arguments, os.environ, "train")
+        order = order_of(settings.publish_to, arguments, os.environ)
         last = [each for each in found_in(settings.checkpoint_dir) if each.step == settings.steps]
         later = Later(last[0].anchor, journals) if arguments.publish_later and last else None
         return publish_after(last, order, os.environ, partial(say, "train"), later=later)

@@ -33,12 +33,12 @@ def ett_run(tmp_path):
     paths = [str(Path(toy_model.__file__).parent), *filter(None, [mine.get("PYTHONPATH")])]
     environ = {**mine, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
 
-    def run(command, *options):
+    def run(command, *options, **variables):
         words = ["run", "--job-id", "trainer", "--journal-dir", str(tmp_path / "journal")]
         words += ["--publish-to", str(tmp_path / "models"), "--publish-from", str(tmp_path / "job"), *options]
         return subprocess.run(
             [str(Path(sys.executable).with_name("ett")), *words, "--", "sh", "-c", command],
-            env=environ,
+            env=environ | variables,
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
@@ -108,6 +108,16 @@ def test_nothing_is_published_of_a_job_that_failed_or_handed_nothing_over(
     done = ett_run(command)
     assert (done.returncode, said in done.stderr) == (status, True)
     assert not (tmp_path / "models").exists()
+
+
+def test_what_the_environment_says_wrongly_of_the_exporter_is_told_once(tmp_path, ett_run):
+    """Though the job and the publishing after it would both ship there."""
+    (tmp_path / "job").mkdir()
+    done = ett_run("true", ETT_EXPORTER_URL="there")
+    assert [line for line in done.stderr.splitlines() if "ETT_EXPORTER_URL" in line] == [
+        "ett run: ETT_EXPORTER_URL: exporter address 'there' is not of the form http://host:port; "
+        "events are kept on the disk only"
+    ]
 
 
 @pytest.mark.parametrize(
