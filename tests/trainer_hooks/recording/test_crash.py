@@ -296,6 +296,40 @@ def test_loader_workers_say_nothing(start, events_in, tmp_path, method):
     assert events[-2].step == 2
 
 
+OUTSIDE = """
+import multiprocessing
+recorder = Recorder.from_env()
+
+def load(sender):
+    for number in recorder.batches(range(2)):
+        sender.send(number)
+    recorder.close("failed")
+    sys.exit(3)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("{method}")
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=load, args=(sender,))
+    worker.start()
+    for _ in recorder.batches(range(2)):
+        receiver.recv()
+    worker.join()
+    recorder.close("succeeded" if worker.exitcode == 3 else "failed")
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_worker_that_imports_the_program_again_says_nothing(start, events_in, tmp_path, method):
+    """Where the program asks for its recorder as it is imported; the worker is no second rank."""
+    status, _, errors = ends(start(HEAD + OUTSIDE.format(method=method)))
+    assert (status, errors) == (0, "")
+    (path,) = (tmp_path / "journal").iterdir()
+    events = events_in(path)
+    assert [event.seq for event in events] == list(range(len(events)))
+    assert (events[-1].kind, events[-1].status) == ("attempt_end", "succeeded")
+    assert events[-2].step == 2
+
+
 SHUTDOWN = """
 import threading
 recorder = Recorder.from_env()

@@ -7,6 +7,7 @@ gets the one that is there.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,12 @@ class Handover:
             self._running = give()
         running = self._running
         return running if running is not None and running.active else None
+
+
+def is_imported_by_worker() -> bool:
+    """Whether this process is a worker, started by `spawn` or `forkserver`, that imports its program."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and getattr(process.current_process(), "_inheriting", False)
 
 
 PROCESS = Handover()

@@ -27,7 +27,7 @@ from ett_trainer_hooks.recording import crash
 from ett_trainer_hooks.recording.compiling import CompileWatch
 from ett_trainer_hooks.recording.exits import Exit, exit_code_of
 from ett_trainer_hooks.recording.facts import FactRecorder
-from ett_trainer_hooks.recording.handover import PROCESS
+from ett_trainer_hooks.recording.handover import PROCESS, is_imported_by_worker
 from ett_trainer_hooks.recording.leaving import askers, exit_in_flight, is_left_on_purpose
 from ett_trainer_hooks.recording.spans import MAIN_TRACK, Entering, PhaseSpan, SaveSpan, describe
 from ett_trainer_hooks.recording.steps import StepMeter
@@ -91,18 +91,23 @@ class Recorder(FactRecorder):
         Off without `ETT_JOB_ID` or `ETT_JOURNAL_DIR`, with `ETT_DISABLED=1`, or (with one
         warning) where a setting cannot be understood. Where this process was observed
         automatically so far, that ends, and its recorder goes on as the program's own. Asked again,
-        it is the same recorder until that is closed.
+        it is the same recorder until that is closed. Off, too, in a worker that `multiprocessing` starts
+        anew, while it imports the program: what asks there stands outside of what the worker does.
         """
+        if is_imported_by_worker():
+            return cls._off(Guard(), report_every_s)
         if (running := PROCESS.take()) is not None:
             return running
         guard = Guard()
         recorder = None
         if is_wanted(environ):
             recorder = guard.call(cls._started, environ, report_every_s, guard)
-        if recorder is None:
-            nobody = Identity(job_id="-", writer="-")
-            return cls(identity=nobody, journal=NullJournal(), report_every_s=report_every_s, guard=guard)
-        return recorder
+        return cls._off(guard, report_every_s) if recorder is None else recorder
+
+    @classmethod
+    def _off(cls, guard: Guard, report_every_s: float) -> Recorder:
+        nobody = Identity(job_id="-", writer="-")
+        return cls(identity=nobody, journal=NullJournal(), report_every_s=report_every_s, guard=guard)
 
     @classmethod
     def _started(cls, environ: Mapping[str, str], report_every_s: float, guard: Guard) -> Recorder | None:
