@@ -158,6 +158,14 @@ _TABLE = (
         "Choose a free port (or port 0), or end what holds it.",
     ),
     FailureClass(
+        "concurrent_start",
+        PLATFORM,
+        WITH_CHANGE,
+        "Another start of the job was at work, and this one gave way: both would have written checkpoints.",
+        "The message names the other start: let it go on, or end it and what has started it before you start "
+        "again; then see why the job was started twice.",
+    ),
+    FailureClass(
         "node_failure",
         INFRASTRUCTURE,
         LIKELY,

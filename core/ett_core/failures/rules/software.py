@@ -6,6 +6,15 @@ from ett_core.failures.rule import CONTEXT, WARNING, Rule
 
 SOFTWARE = (
     Rule(
+        failure_class="concurrent_start",
+        needles=("another start writes to", "another process has taken over"),
+        pattern=r"\b(?:OccupiedError|LostError): another (?:start writes to|process has taken over) ",
+        example="ett_trainer_hooks.pipeline.takes.LostError: another process has taken over /shared/dlrm/writer:"
+        " process 4711 on n7, of job dlrm, attempt 1000, since 2026-11-30 13:05:10",
+        counter_example="a start that finds that another start writes to the same directory waits for it",
+        certain=True,
+    ),
+    Rule(
         failure_class="environment_error",
         needles=("not compiled with cuda", "not compiled with hip", "without cuda support"),
         pattern=r"not compiled with (?:cuda|hip|nccl)|without cuda support",

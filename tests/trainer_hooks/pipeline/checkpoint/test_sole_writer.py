@@ -5,10 +5,12 @@ import re
 import signal
 import subprocess
 import sys
+import traceback
 
 import msgspec
 import pytest
 
+from ett_core.failures import Where, judge, scan
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline import takes
 from ett_trainer_hooks.pipeline.checkpoint.sole_writer import (
@@ -153,6 +155,28 @@ def test_who_stood_still_for_too_long_learns_that_others_write_now(tmp_path, ben
         with pytest.raises(LostError, match="another process has taken over"):
             lease.check()
     for each in (lease, *others):
+        each.release()
+
+
+def test_that_the_job_was_started_twice_is_found_to_be_the_cause(other, tmp_path, bench):
+    """Of the start that was refused, and of one that was overtaken; the other ranks lost their partner."""
+
+    def cause_of(caught):
+        raised = "".join(traceback.format_exception(caught.type, caught.value, caught.tb))
+        victim = "[rank1]: RuntimeError: Connection closed by peer [127.0.0.1]:4711"
+        found = judge(scan(f"{raised}\n{victim}".encode(), Where(source="stderr")))
+        return found.failure_class, found.confidence
+
+    with pytest.raises(OccupiedError) as refused:
+        claimed(tmp_path, bench(), Patience())
+    assert cause_of(refused) == ("concurrent_start", "certain")
+    lease = claimed(tmp_path / "elsewhere", bench(), Patience())
+    os.utime(tmp_path / "elsewhere" / FOLDER / "take-1.json", takes.LET_GO)
+    later = claimed(tmp_path / "elsewhere", bench(), Patience())
+    with pytest.raises(LostError) as lost:
+        lease.check()
+    assert cause_of(lost) == ("concurrent_start", "certain")
+    for each in (lease, later):
         each.release()
 
 
