@@ -20,7 +20,7 @@ from ett_exporter.diagnoses import Diagnoses
 from ett_exporter.past import Past
 from ett_exporter.places import FIRST, Place, Snapshot
 from ett_exporter.snapshots import pack, unpack
-from ett_exporter.views import WINDOWS_S, JobPage, JobView
+from ett_exporter.views import WINDOWS_S, Counts, JobPage, JobView
 
 _log = logging.getLogger("ett_exporter.folds")
 
@@ -35,6 +35,7 @@ class Folds:
         "_past",
         "_place",
         "_refused",
+        "counts",
         "details",
         "diagnoses",
         "fold",
@@ -55,6 +56,8 @@ class Folds:
         self.unsaved_events = 0
         """Events that were folded since the last snapshot."""
         self.diagnoses = Diagnoses(self._archive)
+        self.counts = Counts()
+        """What the job has counted by its last view; folds that are made again take nothing back."""
         self.clear()
 
     def clear(self) -> None:
@@ -70,7 +73,7 @@ class Folds:
         That is long ago where there is none after the last snapshot.
         """
         delivered = self._past.delivered()
-        fold, details, place, done = self._restored()
+        fold, details, counts, place, done = self._restored()
         beyond: set[int] = set()
         unsaved, received_at = 0, -math.inf
         for stored in self._past.after(place):
@@ -83,13 +86,14 @@ class Folds:
                 beyond.add(stored.place.segment_id)
             received_at = max(received_at, stored.received_at)
         self.fold, self.details, self._place, self._beyond = fold, details, place, beyond or None
+        self.counts = self.counts.or_more(counts)
         self.diagnoses = Diagnoses(self._archive)
         self.unsaved_events = unsaved
         self.is_built = True
         self.note_refused()
         return received_at
 
-    def _restored(self) -> tuple[JobFold, JobDetails, Place, Collection[int]]:
+    def _restored(self) -> tuple[JobFold, JobDetails, Counts, Place, Collection[int]]:
         """The folds of the last snapshot; empty ones where there is none that can be read."""
         known = self._past.snapshot()
         if known is not None:
@@ -101,7 +105,7 @@ class Folds:
             else:
                 return *folds, known.place, known.beyond
         fold = JobFold(self._job_id, history=self._past.events, archive=self._archive)
-        return fold, JobDetails(self._archive), FIRST, ()
+        return fold, JobDetails(self._archive), Counts(), FIRST, ()
 
     def add(self, place: Place, events: Sequence[AnyEvent]) -> None:
         """Fold the events of a segment."""
@@ -136,7 +140,8 @@ class Folds:
         self.unsaved_events = 0
         delivered = self._past.delivered()
         place = self._place if delivered is None else delivered
-        return Snapshot(self._job_id, place, sorted(self._beyond or ()), pack(self.fold, self.details))
+        blob = pack(self.fold, self.details, self.counts)
+        return Snapshot(self._job_id, place, sorted(self._beyond or ()), blob)
 
     def note_refused(self) -> None:
         """Tell the log of events that the folds could not take in, and whoever takes events next."""

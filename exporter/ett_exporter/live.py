@@ -25,7 +25,7 @@ from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.folds import Folds
 from ett_exporter.past import Past
 from ett_exporter.places import Kept, Place, Snapshot, Stored
-from ett_exporter.views import Counts, DetailsView, JobPage, JobView, can_rest, counts_of, details_view
+from ett_exporter.views import DetailsView, JobPage, JobView, can_rest, counts_of, details_view
 
 VIEW_AGE_S = 1.0
 BUSY_WAIT_S = 0.05
@@ -70,7 +70,6 @@ class LiveJob:
         """Whether the last view could not be made."""
         self._details_changed = True
         """Whether events came since the details were last read."""
-        self._counts = Counts()
         self._standing = Standing()
 
     @property
@@ -279,9 +278,9 @@ class LiveJob:
         if (state := state_of(account, diagnoses)) != account.state:
             account = replace(account, state=state)
         details = self._details_view(account)
-        self._counts = counts_of(account, diagnoses, details, self._counts)
+        folds.counts = counts_of(account, diagnoses, details, folds.counts)
         causes = folds.diagnoses.causes
-        return JobView(account, details, windows, diagnoses, causes, self._counts)
+        return JobView(account, details, windows, diagnoses, causes, folds.counts)
 
     def _details_view(self, account: JobAccount) -> DetailsView:
         """The details; the same value as before, where nothing came since."""

@@ -79,6 +79,15 @@ class Counts(msgspec.Struct, frozen=True):
     checkpoints_failed: int = 0
     """Checkpoints whose failure has lasted."""
 
+    def or_more(self, others: Counts) -> Counts:
+        """Of each number the larger one."""
+        return Counts(
+            highest(self.failures, others.failures),
+            max(self.recovered, others.recovered),
+            max(self.recovered_s, others.recovered_s),
+            max(self.checkpoints_failed, others.checkpoints_failed),
+        )
+
 
 class JobView(msgspec.Struct, frozen=True, weakref=True):
     """One job at one moment: its account, its details, its trailing windows."""
@@ -162,12 +171,8 @@ def counts_of(
         if has_settled(failure, account.as_of)
     ]
     recovered = [ttr_s for ttr_s in account.ttr_s if ttr_s is not None]
-    return Counts(
-        highest(before.failures, Counter(settled)),
-        max(before.recovered, len(recovered)),
-        max(before.recovered_s, sum(recovered)),
-        max(before.checkpoints_failed, details.checkpoint_failures),
-    )
+    now = Counts(Counter(settled), len(recovered), sum(recovered), details.checkpoint_failures)
+    return before.or_more(now)
 
 
 def details_view(details: JobDetails, account: JobAccount | None = None) -> DetailsView:

@@ -15,13 +15,27 @@ import pytest
 from opened import DAY_S, NOW, Opened
 from sqlalchemy import text
 
-from ett_core.accounting import JobFold
-from ett_core.events import AttemptEnd, AttemptStart, Evidence, JobEnd, encode
+from ett_core import details as job_details
+from ett_core.accounting import JobFold, snapshot
+from ett_core.details import JobDetails
+from ett_core.events import (
+    AttemptEnd,
+    AttemptStart,
+    CheckpointDurable,
+    CheckpointFailed,
+    Evidence,
+    FirstBatch,
+    Heartbeat,
+    JobEnd,
+    encode,
+)
 from ett_exporter.answers import page_answer
 from ett_exporter.closed import ClosedJob, between, page_of, rows_of
 from ett_exporter.live import LiveJob
 from ett_exporter.settings import Limits
+from ett_exporter.snapshots import pack, unpack
 from ett_exporter.store import Store
+from ett_exporter.views import Counts
 
 BEGIN = NOW - 200.0
 
@@ -268,6 +282,46 @@ def test_a_restart_reads_only_what_came_after_the_snapshot(database, story, monk
         assert read == ["a", "a"]
         assert [again.answer(name) for name in ("a", "b")] == before
         assert again.send(story("a")) == [0] * len(bodies)
+
+
+def test_what_was_counted_once_is_not_taken_back_by_a_restart(database, blank_story):
+    """A counter that falls looks like one that began anew: all of it would count once more."""
+    told = blank_story("a", NOW - 900)
+
+    def counted(opened):
+        return opened.service.page("a", NOW).view.counts.checkpoints_failed
+
+    with closing(Store(database)) as store:
+        opened = Opened(store)
+        told.tell(0, AttemptStart, world_size=2)
+        told.tell(10, FirstBatch, step=0)
+        told.tell(240, CheckpointFailed, step=9)
+        told.tell(360, Heartbeat)
+        opened.send(told)
+        assert counted(opened) == 1
+        told.tell(350, CheckpointDurable, rank=1, step=9)  # this word came late
+        opened.send(told)
+        opened.service.upkeep.save_snapshots(0)
+    with closing(Store(database)) as store:
+        again = Opened(store)
+        assert counted(again) == 1
+        assert again.service.page("a", NOW).view.details.checkpoint_failures == 0
+
+
+def test_a_snapshot_of_an_earlier_version_is_read(story):
+    """Of a job whose events are deleted it is all that there is."""
+    fold, details = JobFold("a"), JobDetails()
+    fold.add(story("a").events)
+    details.add(story("a").events)
+    first = snapshot.dump(fold)
+    blob = len(first).to_bytes(4, "big") + first + job_details.dump(details)
+    *folds, counts = unpack(blob, lambda: iter(()), is_cut=True)
+    assert counts == Counts()
+    counted = Counts({"infrastructure": 2}, 1, 30.5, 4)
+    again = unpack(pack(*folds, counted), lambda: iter(()), is_cut=True)
+    assert again[2] == counted
+    assert again[0].account(NOW) == folds[0].account(NOW) == fold.account(NOW)
+    assert again[1].state() == folds[1].state() == details.state()
 
 
 @pytest.mark.parametrize(
