@@ -10,10 +10,12 @@ fsspec = pytest.importorskip("fsspec")
 from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
 from ett_trainer_hooks.pipeline.checkpoint.asking import PAUSES_S  # noqa: E402
+from ett_trainer_hooks.pipeline.checkpoint.found import Found  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.permit import Permit  # noqa: E402
 from ett_trainer_hooks.pipeline.checkpoint.remote import (  # noqa: E402
     RemoteError,
     RemoteStore,
+    name_of,
     newest_of_both,
 )
 from ett_trainer_hooks.pipeline.checkpoint.retention import Retention  # noqa: E402
@@ -129,6 +131,17 @@ def test_what_is_newer_on_the_disk_is_taken_from_there(remote, store):
     upload(remote, store, 100)
     save(store, 200)
     assert newest_of_both(store.newest_intact(), store, remote).manifest.step == 200
+
+
+def test_what_a_start_that_was_overtaken_brings_late_is_not_taken_for_the_newest(remote, store, tmp_path):
+    """It looked at its lease, stood still, and went on; the later start saves lower steps meanwhile."""
+    upload(remote, store, 100)
+    late = save(store, 300)
+    remote.put(store.path_of(300), name_of(late), late.files)
+    newest = [upload(remote, CheckpointStore(store.root), step) for step in (150, 200)][-1]
+    remote.publish(late)
+    nothing = Found(None, None, ())
+    assert newest_of_both(nothing, CheckpointStore(tmp_path / "other"), remote).manifest == newest
 
 
 def test_an_upload_without_its_manifest_does_not_exist(remote, store):
