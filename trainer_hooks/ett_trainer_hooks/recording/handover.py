@@ -54,7 +54,7 @@ class Handover:
 def is_imported_by_worker() -> bool:
     """Whether this process is a worker, started by `spawn` or `forkserver`, that imports its program."""
     process = sys.modules.get("multiprocessing.process")
-    return process is not None and getattr(process.current_process(), "_inheriting", False)
+    return process is not None and hasattr(process.current_process(), "_inheriting")
 
 
 PROCESS = Handover()
