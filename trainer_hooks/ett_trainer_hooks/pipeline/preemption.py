@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from ett_core.leaving import GO, SAVE, WAIT, Leaving, Standing, way_to_leave
+from ett_core.waits import LONGEST_WAIT_S
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.agreement import device_of
 from ett_trainer_hooks.pipeline.notice import Notice
@@ -42,7 +43,7 @@ def agree_to_leave(
         recorder: is told of the decision on the first rank.
         group: the ranks that leave; all without it.
     """
-    left_s = min(notice.left_s, 1e9)
+    left_s = min(notice.left_s, LONGEST_WAIT_S)
     least = torch.tensor([left_s], dtype=torch.float32, device=device_of(group))
     dist.all_reduce(least, op=dist.ReduceOp.MIN, group=group)
     decided: list[Leaving | None] = [None]

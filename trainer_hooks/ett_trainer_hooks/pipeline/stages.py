@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ett_core.waits import LONGEST_WAIT_S
 from ett_trainer_hooks.pipeline.critical_path import Ran, critical_path, hidden_s, worked_s
 from ett_trainer_hooks.recording.compiling import track_of_this_thread
 from ett_trainer_hooks.recording.recorder import Recorder
@@ -83,7 +84,7 @@ def run(
     if start.failed:
         deadline_s = recorder.monotonic() + patience_s
         for thread in threads:
-            thread.join(timeout=max(0.0, deadline_s - recorder.monotonic()))
+            thread.join(timeout=min(max(0.0, deadline_s - recorder.monotonic()), LONGEST_WAIT_S))
         start.tell_failures()
         raise start.failed[0][1]
     if side_by_side:

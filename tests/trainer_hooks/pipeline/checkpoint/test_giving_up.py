@@ -1,5 +1,6 @@
 """A store that hangs at the end of a job: the save is told as failed, and the trainer leaves."""
 
+import math
 import threading
 from pathlib import Path
 
@@ -139,13 +140,18 @@ def test_what_is_committed_is_not_given_up_and_has_one_fate(bench, tmp_path, whe
         assert keeper.fault == f"{WHY}; it was just being committed, so the next start may find it"
 
 
-def test_what_goes_well_is_durable_at_the_end_and_nothing_is_given_up(bench, tmp_path):
+@pytest.mark.parametrize("patience_s", [600.0, math.inf])
+def test_what_goes_well_is_durable_at_the_end_and_nothing_is_given_up(bench, tmp_path, patience_s):
+    """However long somebody would wait for it."""
     told = bench()
-    keeper = Checkpointer(CheckpointStore(tmp_path / "disk"), told.recorder)
+    root, longest = tmp_path / "disk", {"patience_s": patience_s, "close_patience_s": patience_s}
+    keeper = Checkpointer(CheckpointStore(root), told.recorder, **longest)
+    keeper.save(50, {"w": torch.ones(10)})
     keeper.save(100, {"w": torch.ones(10)})
+    assert keeper.wait(patience_s)
     assert keeper.close()
     assert keeper.close()
-    assert [event.step for event in told.of("checkpoint_durable")] == [100]
+    assert [event.step for event in told.of("checkpoint_durable")] == [50, 100]
     assert told.of("checkpoint_failed") == []
 
 

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ett_core.waits import LONGEST_WAIT_S
+
 T = TypeVar("T")
 
 
@@ -33,8 +35,8 @@ class _Work(Generic[T]):
 def within(patience_s: float, work: Callable[[], T]) -> T:
     """The result of the work.
 
-    >>> within(5.0, lambda: 6 * 7)
-    42
+    >>> within(5.0, lambda: 6 * 7), within(float("inf"), lambda: 6 * 7)
+    (42, 42)
 
     Raises:
         GaveUpError: it takes longer than `patience_s`.
@@ -43,7 +45,7 @@ def within(patience_s: float, work: Callable[[], T]) -> T:
     order = _Work(work)
     thread = threading.Thread(target=order.run, name="bundle store", daemon=True)
     thread.start()
-    thread.join(patience_s)
+    thread.join(min(patience_s, LONGEST_WAIT_S))
     if thread.is_alive():
         raise GaveUpError(f"no answer within {patience_s:g} s")
     if order.error is not None:

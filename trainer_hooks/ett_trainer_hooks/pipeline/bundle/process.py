@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 
+from ett_core.waits import LONGEST_WAIT_S
 from ett_trainer_hooks.pipeline.bundle import compiler
 from ett_trainer_hooks.pipeline.bundle.compiler import Artifacts
 from ett_trainer_hooks.pipeline.bundle.contents import Contents
@@ -106,7 +107,7 @@ class ProcessBundle:
 
     def _await_save(self) -> None:
         if self._saving is not None:
-            self._saving.join(self._settings.patience_s)
+            self._saving.join(min(self._settings.patience_s, LONGEST_WAIT_S))
 
     def _fetch(self) -> Use:
         try:

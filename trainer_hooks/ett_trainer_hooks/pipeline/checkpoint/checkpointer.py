@@ -20,6 +20,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.planner import SavePlanner
 
+from ett_core.waits import LONGEST_WAIT_S
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline.agreement import all_agree
 from ett_trainer_hooks.pipeline.checkpoint.arena import Arena
@@ -119,7 +120,7 @@ class Checkpointer:
             metrics: what the retention may go by.
             patience_s: longest wait for the save before; by default that of the checkpointer.
         """
-        patience_s = self._patience_s if patience_s is None else patience_s
+        patience_s = min(self._patience_s if patience_s is None else patience_s, LONGEST_WAIT_S)
         with self._recorder.checkpoint(step, mode=self._told_mode) as span:
             began_s = time.monotonic()
             free = self._wait_for_previous(patience_s)
@@ -186,8 +187,9 @@ class Checkpointer:
     def wait(self, patience_s: float | None = None) -> bool:
         """Until the save in flight is over and told; False where that takes longer than `patience_s`."""
         if self._flight is not None and self._flight.is_alive():
+            limit_s = None if patience_s is None else min(patience_s, LONGEST_WAIT_S)
             with self._recorder.phase("checkpoint"):
-                self._flight.join(patience_s)
+                self._flight.join(limit_s)
         return self._flight is None or not self._flight.is_alive()
 
     def wait_until_durable(self, patience_s: float | None = None) -> bool:
@@ -196,7 +198,7 @@ class Checkpointer:
         False where they take longer than `patience_s`, by default that of the end: the last checkpoint is
         not there yet, or in the store alone.
         """
-        limit_s = self._close_patience_s if patience_s is None else patience_s
+        limit_s = min(self._close_patience_s if patience_s is None else patience_s, LONGEST_WAIT_S)
         ends_s = time.monotonic() + limit_s
         if not self.wait(limit_s):
             return False
