@@ -158,7 +158,8 @@ def test_who_stood_still_for_too_long_learns_that_others_write_now(tmp_path, ben
         each.release()
 
 
-def test_that_the_job_was_started_twice_is_found_to_be_the_cause(other, tmp_path, bench):
+@pytest.mark.usefixtures("other")
+def test_that_the_job_was_started_twice_is_found_to_be_the_cause(tmp_path, bench):
     """Of the start that was refused, and of one that was overtaken; the other ranks lost their partner."""
 
     def cause_of(caught):

@@ -175,7 +175,7 @@ def test_what_failed_is_tried_again_where_that_is_wanted(tmp_path, ett_publish):
         (["{}/nowhere"], 1, "nowhere: No such file or directory"),
         (["--watch", "{}"], 2, "--watch needs --to"),
         (["{}", "--to", "m", "--tries", "0"], 2, "tries=0 is not at least 1"),
-        (["--watch", "{}", "--to", "m", "--every", "nan"], 2, "--every=nan is not 0 to 1,000,000,000 seconds"),
+        (["--watch", "{}", "--to", "m", "--every", "nan"], 2, "--every=nan is not 0 to 1,000,000,000 s"),
         (["--watch", "{}", "--to", "m", "--every", "1e10"], 2, "--every=10000000000.0 is not 0 to"),
         (["{}", "--to", "m", "--delay", "nan"], 2, "delay=nan is not 0 to"),
         (["{}", "--to", "nosuch://models"], 2, "nosuch://models: Protocol not known: nosuch"),
