@@ -154,8 +154,10 @@ def take(
     number, holder = latest(folder)
     if holder is not None and not is_alive(folder, number, holder, here):
         holder = None
-    if holder is not None and is_alive(folder, number, holder, here, lasts_s(holder, mine)):
-        return holder
+    if holder is not None:
+        seconds = lasts_s(holder, mine, _overtaken(folder, number, job_id))
+        if is_alive(folder, number, holder, here, seconds):
+            return holder
     path = folder / f"take-{number + 1}.json"
     handle = create_whole(path, msgspec.json.encode(mine), _lock)
     if handle is not None:
@@ -163,20 +165,26 @@ def take(
     return msgspec.json.decode(path.read_bytes(), type=Holder)
 
 
-def lasts_s(holder: Holder, other: Holder) -> float:
+def lasts_s(holder: Holder, other: Holder, before: Holder | None = None) -> float:
     """How long after its last renewal a holder on another machine has its lease, where another one comes.
+
+    `before`: whom the holder has overtaken. Where that was no earlier start by its number, nobody numbers the
+    starts of the job: a higher number is then that of a restart of ranks, maybe of those that were overtaken.
 
     >>> holder = Holder(job_id="dlrm", node="n1", boot="a", pid=7, taken_at=0, start=Start(0, 2))
     >>> again = msgspec.structs.replace(holder, node="n2", boot="b")
     >>> later = msgspec.structs.replace(again, start=Start(1000, 1000))
     >>> lasts_s(holder, later), lasts_s(holder, again), lasts_s(later, holder)
     (0.0, 15.0, 60.0)
+    >>> lasts_s(again, msgspec.structs.replace(holder, start=Start(0, 3)), before=holder)
+    15.0
     """
     if holder.start is None or other.start is None or holder.start > other.start:
         return LEASE_S
     if holder.job_id != other.job_id or holder.boot == other.boot:
         return LEASE_S
-    return 0.0 if holder.start < other.start else SEEN_WITHIN_S
+    told_by_number = before is None or before.start is None or before.start < holder.start
+    return 0.0 if told_by_number and holder.start < other.start else SEEN_WITHIN_S
 
 
 def latest(folder: Path) -> tuple[int, Holder | None]:
@@ -186,6 +194,18 @@ def latest(folder: Path) -> tuple[int, Holder | None]:
     if not number:
         return 0, None
     return number, msgspec.json.decode((folder / f"take-{number}.json").read_bytes(), type=Holder)
+
+
+def _overtaken(folder: Path, number: int, job_id: str) -> Holder | None:
+    """Who of a job had it before the holder of a take, and had not let go."""
+    path = folder / f"take-{number - 1}.json"
+    try:
+        if _renewed_at(path) == LET_GO[1]:
+            return None
+        before = msgspec.json.decode(path.read_bytes(), type=Holder)
+    except FileNotFoundError:
+        return None
+    return before if before.job_id == job_id else None
 
 
 def deaths(folder: Path, but: int) -> int:

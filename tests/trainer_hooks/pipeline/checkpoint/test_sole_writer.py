@@ -73,7 +73,7 @@ def claimed(directory, told, patience, **how):
 def from_elsewhere(directory, seconds=0.0, *, job_id="dlrm", start=None):
     """A writer on another machine that has renewed its lease so many seconds ago."""
     folder = directory / FOLDER
-    folder.mkdir()
+    folder.mkdir(parents=True)
     holder = Holder(job_id=job_id, node="n7", boot="another kernel", pid=17, taken_at=0.0, start=start)
     path = folder / "take-1.json"
     path.write_bytes(msgspec.json.encode(holder))
@@ -204,6 +204,27 @@ def test_where_nobody_numbers_the_starts_a_writer_elsewhere_is_watched_for_a_whi
     patience = Patience(age)
     claimed(tmp_path, bench(), patience, start=Start(0, 0)).release()
     assert SEEN_WITHIN_S - 1 <= patience.now_s <= SEEN_WITHIN_S + 1
+
+
+@pytest.mark.parametrize("lets_go", [False, True])
+def test_who_was_overtaken_does_not_come_back_by_a_restart_of_its_ranks(lets_go, tmp_path, bench):
+    """Nobody numbers the starts, so its number goes up; after a forerunner that has ended, nobody waits."""
+    earlier = claimed(tmp_path, bench(), Patience(), start=Start(0, 0))
+    if lets_go:
+        earlier.release()
+    there = tmp_path / "there"
+    path = from_elsewhere(there, job_id="job", start=Start(0, 0)).rename(tmp_path / FOLDER / "take-2.json")
+    if not lets_go:
+        with pytest.raises(LostError, match="process 17 on n7"):
+            earlier.check()
+        earlier.release()
+    patience = Patience(lambda: os.utime(path))
+    if lets_go:
+        claimed(tmp_path, bench(), patience, start=Start(0, 1)).release()
+        assert patience.now_s == 0
+    else:
+        with pytest.raises(OccupiedError, match="process 17 on n7"):
+            claimed(tmp_path, bench(), patience, start=Start(0, 1))
 
 
 @pytest.mark.parametrize(
