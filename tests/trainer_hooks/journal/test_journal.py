@@ -229,6 +229,60 @@ def test_what_weighs_most_is_brought_to_the_disk_by_another_thread(journal, even
     assert {name for _, name in synced} == {"ett-sync"}
 
 
+def test_each_part_reaches_the_disk_with_its_name(journal, tmp_path, eventually):
+    """A file whose name is not on the disk is gone with the power, whatever of it is."""
+    synced = []
+
+    def sync(descriptor):
+        synced.append(os.fstat(descriptor).st_ino)
+
+    parted, _ = journal(sync=sync, sizes=Sizes(part_bytes=1, max_bytes=1 << 20))
+    for parts in range(1, 4):
+        parted.put(Failure, 1e9, urgent=True, message="m")
+        eventually(lambda parts=parts: synced.count(tmp_path.stat().st_ino) == parts)
+    assert {path.stat().st_ino for path in journals_in(tmp_path)} == {*synced} - {tmp_path.stat().st_ino}
+
+
+def test_what_comes_before_what_weighs_most_is_on_the_disk_with_it(journal, tmp_path, eventually):
+    """Also where that stands in parts of its own, which hold nothing of weight."""
+    synced = set()
+
+    def sync(descriptor):
+        synced.add(os.fstat(descriptor).st_ino)
+
+    parted, _ = journal(sync=sync, sizes=Sizes(part_bytes=1, max_bytes=1 << 20))
+    for kind, fields in ((Decision, {"what": "w"}), (Decision, {"what": "w"}), (Failure, {"message": "m"})):
+        parted.put(kind, 1e9, urgent=True, **fields)
+        assert parted.flush(PATIENCE_S)
+    parts = journals_in(tmp_path)
+    assert len(parts) == 3
+    eventually(lambda: synced >= {path.stat().st_ino for path in parts})
+
+
+def test_a_disk_that_hangs_holds_few_descriptors(tmp_path, eventually, hanging):
+    """However often a file is to reach it meanwhile; what came last does in the end, and all are closed."""
+    path = tmp_path / "w-1.jsonl"
+    sizes = []
+
+    def held():
+        return sum(each.exists() and each.samefile(path) for each in Path("/proc/self/fd").iterdir())
+
+    def sync(descriptor):
+        sizes.append(os.fstat(descriptor).st_size)
+        hanging.wait()
+
+    syncer = Syncer(sync, print)
+    with path.open("wb", buffering=0) as file:
+        for _ in range(100):
+            file.write(b"x")
+            syncer.request(file.fileno())
+        eventually(lambda: sizes)
+        assert held() <= 3
+        hanging.end()
+        syncer.close(PATIENCE_S)
+        assert (sizes[-1], held(), hanging.over) == (100, 1, 0)
+
+
 def test_a_disk_that_confirms_nothing_is_said_once(journal):
     """The events are with the operating system all the same; a pipe or device has no disk to reach."""
 

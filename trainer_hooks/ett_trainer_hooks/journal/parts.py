@@ -107,10 +107,14 @@ def first_part(path: Path) -> Path:
     return path.with_name(f"{stem}{SUFFIX}") if part and digits.isdecimal() else path
 
 
+def all_parts(first: Path) -> list[Path]:
+    """The parts of a journal in the order in which they were written; only the first need not be there."""
+    return [first, *sorted(first.parent.glob(f"{first.name.removesuffix(SUFFIX)}{PART}*{SUFFIX}"))]
+
+
 def last_part(first: Path) -> Path:
     """The part that a journal was last written to, by their names."""
-    later = first.parent.glob(f"{first.name.removesuffix(SUFFIX)}{PART}*{SUFFIX}")
-    return max(later, default=first)
+    return all_parts(first)[-1]
 
 
 def part_number(path: Path) -> int:
@@ -191,12 +195,17 @@ class PartFiles:
         self._bytes += taken
         return taken
 
+    @property
+    def is_full(self) -> bool:
+        """The journal goes on in its next part."""
+        return self._bytes >= self._sizes.part_bytes
+
     def turn(self) -> bytes:
         """Called between two lines: goes on in the next part where the current one is full.
 
         Returns lines to append before anything else: what is kept of a part that was removed.
         """
-        if self._bytes < self._sizes.part_bytes:
+        if not self.is_full:
             return b""
         self._full[self.path] = self._bytes
         self._begin_next()

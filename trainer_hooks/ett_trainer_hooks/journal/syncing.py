@@ -1,7 +1,7 @@
 """Has files brought to the disk itself (fsync), in a thread of its own, so that no write waits for it.
 
 The thread starts with the first request and ends with the process. Requests that come while the
-disk is busy are answered together.
+disk is busy are answered together; however many they are, one descriptor a file waits for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 NOT_OF_THIS_FILE = (95, 22)
 """EOPNOTSUPP and EINVAL: a pipe or a device, for which there is nothing to do."""
@@ -26,7 +25,10 @@ class Syncer:
     def __init__(self, sync: Callable[[int], object], say: Callable[[str], object]) -> None:
         self._sync = sync
         self._say = say
-        self._wanted: SimpleQueue[int | None] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._wanted: dict[tuple[int, int], int] = {}
+        """A descriptor of our own of each file that is to be brought to the disk."""
+        self._is_over = False
         self._thread: threading.Thread | None = None
 
     def request(self, descriptor: int, directory: Path | None = None) -> None:
@@ -35,10 +37,11 @@ class Syncer:
         Raises:
             OSError: there is no descriptor left.
         """
-        self._wanted.put(os.dup(descriptor))
+        self._want(_file_of(descriptor), os.dup(descriptor))
         if directory is not None:
             with suppress(FileNotFoundError):
-                self._wanted.put(os.open(directory, os.O_RDONLY | os.O_CLOEXEC))
+                opened = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+                self._want(_file_of(opened), opened)
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="ett-sync", daemon=True)
             thread.start()
@@ -47,27 +50,31 @@ class Syncer:
     def close(self, timeout_s: float) -> None:
         """Wait a bounded time until everything requested is on the disk."""
         if self._thread is not None:
-            self._wanted.put(None)
+            with self._changed:
+                self._is_over = True
+                self._changed.notify()
             self._thread.join(timeout_s)
 
+    def _want(self, file: tuple[int, int], descriptor: int) -> None:
+        """Have a file brought to the disk; the descriptor goes where one of that file waits already."""
+        with self._changed:
+            waiting = self._wanted.setdefault(file, descriptor)
+            self._changed.notify()
+        if waiting != descriptor:
+            os.close(descriptor)
+
     def _run(self) -> None:
-        ends = False
-        while not ends:
-            requests = self._requests()
-            ends = None in requests
-            descriptors = [each for each in requests if each is not None]
-            for descriptor in {_file_of(each): each for each in descriptors}.values():
-                self._bring(descriptor)
+        while descriptors := self._next():
             for descriptor in descriptors:
+                self._bring(descriptor)
                 os.close(descriptor)
 
-    def _requests(self) -> list[int | None]:
-        descriptors = [self._wanted.get()]
-        try:
-            while True:
-                descriptors.append(self._wanted.get_nowait())
-        except Empty:
-            return descriptors
+    def _next(self) -> list[int]:
+        """What is to be brought to the disk now, as soon as there is anything; nothing at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._wanted or self._is_over)
+            wanted, self._wanted = self._wanted, {}
+        return list(wanted.values())
 
     def _bring(self, descriptor: int) -> None:
         try:

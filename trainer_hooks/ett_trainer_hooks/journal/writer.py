@@ -99,7 +99,8 @@ class Journal:
         self._files = PartFiles(path, sizes or Sizes(), write)
         self._syncer = Syncer(sync, lambda text: self._guard.say_once("sync", f"{path}: {text}"))
         self._unsynced = False
-        self._named = False
+        self._named: Path | None = None
+        """The part whose name was brought to the disk with what it holds."""
         self._queue: SimpleQueue[_Record | threading.Lock | None] = SimpleQueue()
         self._seq = 0
         self._rest = b""
@@ -263,10 +264,11 @@ class Journal:
         return True
 
     def _settle(self) -> None:
-        """Everything is written: bring to the disk what weighs most; go on in the next part in time."""
-        if self._unsynced:
-            self._syncer.request(self._files.descriptor, None if self._named else self.path.parent)
-            self._unsynced, self._named = False, True
+        """All is written: bring what weighs most, and all before it, to the disk; turn to the next part."""
+        if self._unsynced or self._files.is_full:
+            part = self._files.path
+            self._syncer.request(self._files.descriptor, None if part == self._named else part.parent)
+            self._unsynced, self._named = False, part
         lost = self._files.lost_lines
         if kept := self._files.turn():
             self._unsynced = True
