@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ett_core.events import AttemptStart, Heartbeat
+from ett_core.events import AttemptEnd, AttemptStart, CheckpointDurable, Heartbeat
+from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
+from ett_trainer_hooks.journal.parts import Sizes
 from ett_trainer_hooks.launcher.alarm import Alarm, status_by_descriptor
-from ett_trainer_hooks.launcher.ranks import Death, RankProcess, RankWatch, find_process
+from ett_trainer_hooks.launcher.ranks import Death, RankProcess, RankWatch, find_process, has_ended
 from ett_trainer_hooks.launcher.verdicts import Verdict, judge
 from ett_trainer_hooks.procfs import exit_status, process_started_at
 
@@ -101,6 +103,25 @@ def test_a_journal_in_parts_is_one_rank(start, tmp_path, end):
     child.wait()
     assert [found.process.pid for found in watch.look()] == ([child.pid] if end == "killed" else [])
     assert [process.pid for process in watch.departed] == [child.pid]
+
+
+@pytest.mark.parametrize("lines", range(14, 34))
+def test_an_end_that_fills_its_part_is_seen(tmp_path, lines):
+    """Also where the next part is begun by what is kept of one that has to go for it."""
+    path = tmp_path / "w-1.jsonl"
+    journal = Journal(
+        path,
+        Identity(job_id="job", writer="w"),
+        clock=Clock(),
+        sizes=Sizes(part_bytes=400, max_bytes=1600),
+    )
+    for step in range(lines):
+        journal.put(CheckpointDurable, 1e9, step=step)
+        assert journal.flush(60.0)
+    assert not has_ended(path)
+    journal.put(AttemptEnd, 1e9, status="succeeded")
+    assert journal.close(60.0)
+    assert has_ended(path)
 
 
 def test_journals_of_earlier_runs_of_other_jobs_and_other_nodes_are_left_alone(start, tmp_path):

@@ -7,15 +7,15 @@ launcher's; it reads and signals nobody.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 import msgspec
 
 from ett_core.events import AttemptEnd, AttemptStart, decode
-from ett_trainer_hooks.journal.parts import first_part, last_part, pid_of
+from ett_trainer_hooks.journal.parts import all_parts, first_part, last_part, pid_of
 from ett_trainer_hooks.journal.segments import journals_in
+from ett_trainer_hooks.launcher.output.listener import last_bytes
 from ett_trainer_hooks.launcher.standbys import StandIn
 from ett_trainer_hooks.launcher.torchrun import ERROR_FILE
 from ett_trainer_hooks.procfs import (
@@ -255,16 +255,16 @@ def first_event(journal: Path) -> AttemptStart | None:
 
 
 def has_ended(journal: Path) -> bool:
-    """The writer of a journal said that its attempt was over."""
-    try:
-        with last_part(journal).open("rb") as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - LAST_LINES_BYTES, 0))
-            return any(_is_end(line) for line in file.read().splitlines())
-    except OSError:
-        return False
+    """The writer of a journal said that its attempt was over.
+
+    That stands at the end of the last part, or of the one before, where the last one holds nothing but
+    what was kept of one that was removed for it.
+    """
+    ends = (last_bytes(part, LAST_LINES_BYTES) for part in all_parts(journal)[-2:])
+    return any(_is_end(line) for text in ends for line in text.split("\n"))
 
 
-def _is_end(line: bytes) -> bool:
+def _is_end(line: str) -> bool:
     try:
         return isinstance(decode(line), AttemptEnd)
     except ValueError:
