@@ -22,6 +22,9 @@ from ett_core.step_times import LAST_BUCKET
 
 PROTOCOL_VERSION = 1
 LAUNCHER_RANK = -1
+MOST_LABELS = 64
+"""Labels of an attempt, and `LABEL_CHARACTERS` those of a name or value, that every reader takes."""
+LABEL_CHARACTERS = 1024
 JOB_ID_PATTERN = re.compile(r"[A-Za-z0-9._:/@-]{1,128}")
 
 UnixSeconds = Annotated[float, msgspec.Meta(gt=0, lt=4e9)]
@@ -32,7 +35,7 @@ Summand = Annotated[int, msgspec.Meta(ge=0, lt=2**40)]
 """A count of which millions can be summed and still be kept in 64 bits."""
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Bucket = Annotated[int, msgspec.Meta(ge=0, le=LAST_BUCKET)]
-Label = Annotated[str, msgspec.Meta(max_length=1024)]
+Label = Annotated[str, msgspec.Meta(max_length=LABEL_CHARACTERS)]
 Name = Annotated[str, msgspec.Meta(max_length=256)]
 ConfigValue: TypeAlias = bool | int | float | str | None
 

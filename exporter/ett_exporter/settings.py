@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ett_core.events import LABEL_CHARACTERS, MOST_LABELS
 from ett_exporter.owners import Shard
 
 MIB = 1024 * 1024
@@ -35,9 +36,9 @@ class Limits:
     """Jobs that are over, and behind every window, whose answers stay in memory once they were read."""
     series: int = 2_000_000
     """Series of jobs on /metrics; jobs beyond, the latest to come first, are left out and counted."""
-    labels: int = 64
+    labels: int = MOST_LABELS
     """Labels of an `attempt_start`; a line with more is rejected."""
-    label_characters: int = 1024
+    label_characters: int = LABEL_CHARACTERS
     """Characters of a label's name or value; a line with a longer one is rejected."""
     concurrent_segments: int = 32
     """Segments taken in at the same time; others wait for their turn."""

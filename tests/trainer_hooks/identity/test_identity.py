@@ -17,7 +17,7 @@ from ett_core.events import AttemptStart, decode, encode
 from ett_trainer_hooks.auto import SITE
 from ett_trainer_hooks.identity import identity_from_env, is_first_node, label_variable, sanitised_job_id
 from ett_trainer_hooks.identity.kubernetes import with_podinfo
-from ett_trainer_hooks.identity.who import job_id_from_env
+from ett_trainer_hooks.identity.who import LABELS_CUT, job_id_from_env
 from ett_trainer_hooks.procfs import process_started_at, start_ticks
 
 GONE = 9_000_000
@@ -68,6 +68,21 @@ def test_labels_hardware_and_allocation_come_from_the_environment():
     who = identity_from_env(environ)
     assert who.labels == {"team": "ads", "job_name": "rank v2"}
     assert (who.accelerators, who.accelerator_type, who.allocated_at) == (16, "H200", 1764000000.5)
+
+
+def test_labels_that_no_exporter_would_take_are_cut_and_that_is_said():
+    """The start of an attempt is one line with all its labels: it must not be lost for one of them."""
+    said = []
+    environ = {"ETT_JOB_ID": "j", **{f"ETT_LABEL_N{number:03}": "x" * 5000 for number in range(100)}}
+    labels = identity_from_env(environ, warn=said.append).labels
+    start = AttemptStart(job_id="j", writer="w", seq=0, attempt=0, rank=0, time=1.0, labels=labels)
+    assert list(labels)[:2] == ["n000", "n001"]
+    assert {len(value) for value in labels.values()} == {1024}
+    assert len(encode(start)) < 40_000
+    assert said == [LABELS_CUT]
+    few = {"ETT_JOB_ID": "j", **{f"ETT_LABEL_N{number:03}": "x" for number in range(100)}}
+    assert len(identity_from_env(few, warn=said.append).labels) == 64
+    assert said == [LABELS_CUT] * 2
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Mapping
+from itertools import islice
 
 import msgspec
 
+from ett_core.events import LABEL_CHARACTERS, MOST_LABELS
 from ett_trainer_hooks.guard import warn_on_stderr
 from ett_trainer_hooks.identity import placement
 from ett_trainer_hooks.identity.elastic_starts import starts_before
@@ -23,6 +25,12 @@ from ett_trainer_hooks.procfs import process_started_at
 
 LABEL_PREFIX = "ETT_LABEL_"
 MAX_JOB_ID = 128
+LABELS_BYTES = 32 << 10
+"""Of all labels together, names and values: half of what a line may have."""
+LABELS_CUT = (
+    f"the labels of this job are more than {MOST_LABELS}, or longer than {LABEL_CHARACTERS} characters "
+    f"or {LABELS_BYTES >> 10} KiB together; what is beyond that is left out"
+)
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +79,8 @@ def identity_from_env(  # noqa: PLR0913 - the world is injected
         raise ValueError("ETT_JOB_ID is not set, and no scheduler names the job")
     process = os.getpid() if pid is None else pid
     accelerators, accelerator_type = placement.accelerators(values)
+    said = {**placement.labels(values), **labels_from_env(environ)}
+    labels = labels_taken(said)
     who = Identity(
         job_id=sanitised_job_id(job_id),
         writer=new_writer() if writer is None else writer,
@@ -82,10 +92,10 @@ def identity_from_env(  # noqa: PLR0913 - the world is injected
         accelerator_type=accelerator_type,
         allocated_at=placement.allocated_at(values),
         process_started_at=process_started_at(started_as(environ, process)),
-        labels={**placement.labels(values), **labels_from_env(environ)},
+        labels=labels,
     )
     if values.number("LOCAL_RANK") in (None, 0):
-        for sentence in values.ignored.values():
+        for sentence in (*values.ignored.values(), *(() if labels == said else (LABELS_CUT,))):
             warn(sentence)
     return who
 
@@ -163,6 +173,22 @@ def labels_from_env(environ: Mapping[str, str]) -> dict[str, str]:
         for name, value in sorted(environ.items())
         if name.startswith(LABEL_PREFIX) and len(name) > len(LABEL_PREFIX)
     }
+
+
+def labels_taken(said: Mapping[str, str]) -> dict[str, str]:
+    """Labels so many and so long that a reader takes them: what describes a job costs no word of its start.
+
+    >>> {name: len(value) for name, value in labels_taken({"team": "ads", "notes": "x" * 5000}).items()}
+    {'team': 3, 'notes': 1024}
+    """
+    labels: dict[str, str] = {}
+    room = LABELS_BYTES
+    for name, value in islice(said.items(), MOST_LABELS):
+        name_kept, value_kept = name[:LABEL_CHARACTERS], value[:LABEL_CHARACTERS]
+        room -= len((name_kept + value_kept).encode("utf-8", "replace"))
+        if room >= 0:
+            labels[name_kept] = value_kept
+    return labels
 
 
 def label_variable(name: str) -> str:
