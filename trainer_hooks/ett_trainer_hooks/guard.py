@@ -20,13 +20,18 @@ R = TypeVar("R")
 
 
 def warn_on_stderr(text: str) -> None:
-    """Print one line on stderr; one that is closed or in use (in a signal handler) is left alone."""
+    """Print one line on stderr; one that is closed, in use (in a signal handler) or broken is left alone.
+
+    Raises:
+        Exception: a signal handler raised it.
+    """
     if sys.stderr is None:  # print would take standard output
         return
     try:
         print(f"ettwatch: {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError, RuntimeError):
-        return
+    except Exception as error:
+        if is_of_a_signal(error):
+            raise
 
 
 class Guard:
@@ -56,8 +61,26 @@ class Guard:
                 raise
             self.faults += 1
             name = public_name(function)
-            self.say_once("fault", f"{name} failed ({type(error).__name__}: {error}); the job goes on")
+            self.say_once("fault", f"{name} failed ({type_and_text(error)}); the job goes on")
             return None
+
+
+def type_and_text(error: BaseException) -> str:
+    """What an exception is and says; its type alone where it says nothing, or raises when it is asked.
+
+    >>> type_and_text(ValueError("no such table")), type_and_text(StopIteration())
+    ('ValueError: no such table', 'StopIteration')
+
+    Raises:
+        Exception: a signal handler raised it.
+    """
+    try:
+        text = str(error)
+    except Exception as fault:
+        if is_of_a_signal(fault):
+            raise
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def is_of_a_signal(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ import threading
 from contextlib import nullcontext
 from itertools import count, islice
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -62,6 +63,25 @@ def test_the_first_step_is_reported_at_once_and_the_others_by_the_clock(bench, h
     for _ in b.recorder.batches(range(9)):
         hands.move(2.0)
     assert [event.step for event in b.of("progress")] == [1, 4, 7, 9]
+
+
+def test_nobody_waits_for_reports_between_the_first_and_the_last(bench, hands, monkeypatch):
+    """Those that are cut where an asynchronous save ends are written when the disk takes them, as others."""
+    b = bench(report_every_s=5.0)
+    waited, put = [], b.journal.put
+
+    def noting(kind, at, *, urgent=False, **fields):
+        if kind.kind == "progress":
+            waited.append(urgent)
+        put(kind, at, urgent=urgent, **fields)
+
+    monkeypatch.setattr(b.journal, "put", noting)
+    for number in b.recorder.batches(range(5)):
+        hands.move(2.0)
+        if number == 2:
+            b.recorder.durable(2, mode="async")
+    assert [event.step for event in b.of("progress")] == [1, 3, 5]
+    assert waited == [True, False, True]
 
 
 def test_other_ranks_report_once_a_minute(bench, hands):
@@ -124,6 +144,46 @@ def test_a_save_that_raises_is_told_as_failed(bench):
         raise OSError("quota")
     assert b.of("phase_end")[0].error == "OSError: quota"
     assert b.of("checkpoint_failed")[0].step == 7
+
+
+class MuteError(Exception):
+    """It raises when it is asked what it says."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class OfItsOwnError(Exception):
+    """Its `failures` are not those of torch's checkpoints."""
+
+    failures: ClassVar[dict[str, object]] = {"first": 3, "second": "no exception", "third": ()}
+
+
+@pytest.mark.parametrize("kind", [MuteError, OfItsOwnError])
+def test_an_error_that_cannot_be_put_in_words_passes_through_and_is_told(bench, kind):
+    """The program gets what its work raised, and every event is there that tells of an error."""
+    b = bench()
+    error = kind()
+    with pytest.raises(kind) as raised, b.recorder.checkpoint(7):
+        raise error
+    b.recorder.failure(error)
+    assert raised.value is error
+    assert b.of("phase_end")[0].error == b.of("checkpoint_failed")[0].message == kind.__name__
+    assert (b.of("failure")[0].exception, b.of("failure")[0].message) == (kind.__name__, kind.__name__)
+    assert b.warnings == []
+
+
+@pytest.mark.service("torch")
+def test_what_torchrun_raises_in_the_program_that_called_it_is_told(bench):
+    """Its `failures` are of processes."""
+    elastic = pytest.importorskip("torch.distributed.elastic.multiprocessing.errors")
+    b = bench()
+    process = elastic.ProcessFailure(local_rank=0, pid=4711, exitcode=1, error_file="none")
+    b.recorder.failure(elastic.ChildFailedError("train.py", {0: process}))
+    (failure,) = b.of("failure")
+    assert failure.exception == "ChildFailedError"
+    assert "4711" in failure.message
+    assert b.warnings == []
 
 
 def test_leaving_the_loop_by_break_completes_and_reports_the_last_step(bench, hands):
@@ -306,7 +366,14 @@ def test_steps_counted_by_hand_are_reported_like_those_of_a_loop(bench, hands):
     assert (last.step, last.samples, last.step_seconds) == (3, 16, lasting(1.5, 1.5))
 
 
-@pytest.mark.parametrize("amount", [float("nan"), float("inf"), -1.0, "three", None])
+class Several:
+    """An array of several elements, which is no number; torch says so by a RuntimeError."""
+
+    def __float__(self):
+        raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
+
+
+@pytest.mark.parametrize("amount", [float("nan"), float("inf"), -1.0, "three", None, Several()])
 def test_an_amount_that_is_none_costs_neither_the_step_nor_its_report(bench, hands, amount):
     """It counts as 0, with one warning for each name."""
     b = bench()
@@ -602,6 +669,35 @@ def test_a_fault_is_told_without_the_names_of_our_insides(bench):
     assert second.warnings == ["a hook failed (ZeroDivisionError: division by zero); the job goes on"]
 
 
+def test_a_fault_that_cannot_be_put_in_words_is_told_by_its_type(bench):
+    """What the program's own function raises says nothing here; the loop gets all its batches."""
+    b = bench()
+
+    def samples(_):
+        raise MuteError
+
+    assert list(b.recorder.batches([1, 2], samples=samples)) == [1, 2]
+    assert b.warnings == ["a hook failed (MuteError); the job goes on"]
+
+
+class Tee:
+    """The standard error of a program that copies it elsewhere, and breaks in a way of its own."""
+
+    def write(self, text):
+        raise KeyError(text)
+
+    def flush(self):
+        """Do nothing."""
+
+
+def test_a_warning_that_standard_error_cannot_take_is_lost_and_nothing_else(monkeypatch):
+    """Programs put objects of their own in its place."""
+    recorder = Recorder(identity=Identity(job_id="j", writer="w"), journal=BrokenJournal())
+    monkeypatch.setattr(sys, "stderr", Tee())
+    recorder.start()
+    assert recorder.guard.faults == 1
+
+
 @pytest.mark.parametrize(
     "environ",
     [
@@ -715,4 +811,6 @@ def test_a_very_long_message_is_cut_and_not_lost(bench):
     b = bench()
     b.recorder.failure(message="x" * 100_000)
     b.recorder.checkpoint_failed(1, "y" * 100_000)
+    b.recorder.compile(recompile_reason="z" * 100_000)
     assert [len(b.of(kind)[0].message) for kind in ("failure", "checkpoint_failed")] == [4000, 4000]
+    assert len(b.of("compile")[0].recompile_reason) == 4000

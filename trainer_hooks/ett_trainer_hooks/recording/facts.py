@@ -150,7 +150,7 @@ class FactRecorder:
             code=code,
             stage_seconds=dict(stage_seconds or {}),
             native_compile_s=native_compile_s,
-            recompile_reason=recompile_reason,
+            recompile_reason=None if recompile_reason is None else redacted(recompile_reason)[:MESSAGE_LIMIT],
             inputs=None if inputs is None else tuple(inputs),
             symbols=tuple(symbols),
             remote_requests=remote_requests,

@@ -19,7 +19,7 @@ from typing import TypeVar
 from ett_core import events
 from ett_core.redaction import MESSAGE_LIMIT, redacted
 from ett_trainer_hooks.clock import Clock
-from ett_trainer_hooks.guard import Guard, hook
+from ett_trainer_hooks.guard import Guard, hook, is_of_a_signal
 from ett_trainer_hooks.identity import Identity, identity_from_env
 from ett_trainer_hooks.journal import Journal, NullJournal
 from ett_trainer_hooks.journal.place import journal_of
@@ -74,6 +74,7 @@ class Recorder(FactRecorder):
         self._meter = StepMeter()
         self._resumed_step: int | None = None
         self._begun = False
+        self._has_reported = False
         self._due_s = -math.inf
         self._closed = False
         self._exit: Exit | None = None
@@ -383,10 +384,16 @@ class Recorder(FactRecorder):
         self._report(urgent=True)
 
     def _amount(self, name: str, value: object) -> float:
-        """What a program says is an amount; 0, with one warning, where it is none that a report can hold."""
+        """What a program says is an amount; 0, with one warning, where it is none that a report can hold.
+
+        Raises:
+            Exception: a signal handler raised it.
+        """
         try:
             amount = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
+        except Exception as error:
+            if is_of_a_signal(error):
+                raise
             amount = -1.0
         if 0.0 <= amount < LARGEST_AMOUNT:
             return amount
@@ -407,7 +414,8 @@ class Recorder(FactRecorder):
         tally = self._meter.take(now_s)
         if tally is None:
             return
-        is_first, self._due_s = self._due_s == -math.inf, now_s + self._every_s
+        is_first = not self._has_reported
+        self._has_reported, self._due_s = True, now_s + self._every_s
         seconds = events.StepSeconds(
             count=tally.steps, sum=tally.sum_s, max=tally.max_s, buckets=tally.buckets
         )

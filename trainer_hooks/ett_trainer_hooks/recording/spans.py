@@ -6,12 +6,13 @@ work itself raises passes through untouched and is noted on the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ett_core.redaction import MESSAGE_LIMIT, redacted
+from ett_trainer_hooks.guard import type_and_text
 
 if TYPE_CHECKING:
     from ett_trainer_hooks.recording.recorder import Recorder
@@ -127,7 +128,10 @@ class SaveSpan(PhaseSpan):
         finally:
             self._recorder.save_ended(self)
             if error is not None:
-                self._recorder.checkpoint_failed(self.saved_step, describe(error), mode=self.mode)
+                self._recorder.guard.call(self._failed, error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._recorder.checkpoint_failed(self.saved_step, describe(error), mode=self.mode)
 
 
 def describe(error: BaseException, limit: int = MESSAGE_LIMIT) -> str:
@@ -138,13 +142,14 @@ def describe(error: BaseException, limit: int = MESSAGE_LIMIT) -> str:
     >>> describe(ValueError("no such table"))
     'ValueError: no such table'
     """
+    causes = "; ".join(_causes(error))
+    return redacted(f"{type(error).__name__}: {causes}" if causes else type_and_text(error))[:limit]
+
+
+def _causes(error: BaseException) -> Iterator[str]:
+    """What each rank says whose exceptions this one stands for; others have `failures` of another kind."""
     failures = getattr(error, "failures", None)
-    if isinstance(failures, dict) and failures:
-        text = "; ".join(f"rank {rank}: {_type_and_text(cause)}" for rank, (cause, *_) in failures.items())
-        return redacted(f"{type(error).__name__}: {text}")[:limit]
-    return redacted(_type_and_text(error))[:limit]
-
-
-def _type_and_text(error: BaseException) -> str:
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    for rank, told in failures.items() if isinstance(failures, dict) else ():
+        match told:
+            case (BaseException() as cause, *_):
+                yield f"rank {rank}: {type_and_text(cause)}"
