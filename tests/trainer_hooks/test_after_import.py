@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from importlib.machinery import ModuleSpec
 
 import pytest
 
@@ -49,3 +50,46 @@ def test_a_module_that_nobody_finds_stays_missing():
             importlib.import_module("no_such_module_anywhere")
     finally:
         sys.meta_path[:] = before
+
+
+class Legacy:
+    """A finder as Python has known them until 3.11."""
+
+    def find_module(self, _name, _path=None):
+        """Find nothing."""
+
+
+@pytest.mark.filterwarnings("ignore::ImportWarning")
+def test_a_finder_of_old_keeps_no_module_from_being_imported(module, monkeypatch):
+    """It is asked nothing that it does not know, as by Python itself."""
+    got = []
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "meta_path", [Legacy(), *sys.meta_path])
+        AfterImport({module: got.append})
+        assert importlib.import_module(module).VALUE == 1
+    assert got == [sys.modules[module]]
+
+
+class Closed:
+    """A loader that takes no other functions than its own, and the finder of its module."""
+
+    __slots__ = ()
+
+    def find_spec(self, name, _path, _target=None):
+        return ModuleSpec(name, self) if name == "stranger" else None
+
+    def create_module(self, _spec):
+        """Leave that to Python."""
+
+    def exec_module(self, module):
+        module.VALUE = 2
+
+
+def test_a_loader_that_cannot_be_followed_loads_as_ever(module, monkeypatch):
+    """Its module is imported; nobody is told."""
+    got = []
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "meta_path", [Closed(), *sys.meta_path])
+        AfterImport({module: got.append})
+        assert importlib.import_module(module).VALUE == 2
+    assert got == []

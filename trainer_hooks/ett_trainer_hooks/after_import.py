@@ -1,13 +1,15 @@
 """Does something right after a module was imported, before its importer goes on.
 
 A finder at the front of `sys.meta_path`, for as long as there is something to wait for; it finds
-through the others and leaves their loaders in place. Imports come from any thread.
+through the others and leaves their loaders in place. Imports come from any thread, and none fails
+for it: where a loader does not let itself be followed, its module is waited for in vain.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -38,16 +40,16 @@ class AfterImport(MetaPathFinder):
         finally:
             self._looking.discard(fullname)
         if spec is not None and spec.loader is not None:
-            self._follow(spec)
+            with suppress(AttributeError):
+                self._follow(spec)
         return spec
 
     def _found(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
     ) -> ModuleSpec | None:
-        for finder in sys.meta_path:
-            if finder is not self and (spec := finder.find_spec(fullname, path, target)) is not None:
-                return spec
-        return None
+        finders = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
+        specs = (finder.find_spec(fullname, path, target) for finder in finders)
+        return next((spec for spec in specs if spec is not None), None)
 
     def _follow(self, spec: ModuleSpec) -> None:
         loader = spec.loader
