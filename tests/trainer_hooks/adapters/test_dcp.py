@@ -7,7 +7,9 @@ import signal
 import threading
 import time
 import warnings
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -301,6 +303,22 @@ def test_hooks_that_fail_change_no_save_and_no_load(state, tmp_path, capsys):
     dcp.load(recorder, read, checkpoint_id=tmp_path / "3", step=lambda: 1 / 0)
     assert torch.equal(read["model"]["w"], state["model"]["w"])
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_save_whose_futures_tell_nothing_holds_up_no_other(observer, state, tmp_path, monkeypatch):
+    """Where torch gives others than it does now, what those would have told is missing, and no more."""
+    strange = SimpleNamespace(staging_completion=object(), upload_completion=Future())
+    with monkeypatch.context() as patch:
+        patch.setattr(torch_dcp, "async_save", lambda *_args, **_words: strange)
+        assert dcp.async_save(observer.recorder, state, step=1, checkpoint_id=tmp_path / "1") is strange
+    assert observer.recorder not in dcp._flights
+    dcp.wait(observer.recorder)
+    dcp.save(observer.recorder, state, step=2, checkpoint_id=tmp_path / "2")
+    assert [event.step for event in observer.of("checkpoint_durable")] == [2]
+    assert [event.phase for event in observer.of("phase_end") if event.track == dcp.TRACK] == [
+        "checkpoint_staging"
+    ]
+    assert len(observer.warnings) == 1
 
 
 def test_a_save_that_ends_after_the_recorder_closed_is_said_once(observer, state, tmp_path):

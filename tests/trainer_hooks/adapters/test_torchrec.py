@@ -79,6 +79,14 @@ def test_samples_belong_to_the_batch_that_was_trained_on(observer):
     assert steps(observer) == [(step, float(size)) for step, size in enumerate(sizes, 1)]
 
 
+def test_samples_that_are_no_number_cost_nothing_but_themselves(observer):
+    """Such as an array of them: the pipeline trains on, and each step is told without samples."""
+    pipeline = ObservedPipeline(observer.recorder, base(), samples=lambda batch: batch[0])
+    assert len(outputs(pipeline, batches(3))) == 3
+    assert steps(observer) == [(step, 0.0) for step in range(1, 4)]
+    assert len(observer.warnings) == 1
+
+
 def test_the_first_batch_begins_with_the_forward_pass(observer):
     """Two batches are read before it: that is data warm-up, not the loop; no hook stays on the model."""
     model = Tiny()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -230,6 +231,24 @@ def test_an_asynchronous_save_is_durable_when_its_file_is_there(lit, played, sav
     assert [event.bytes for event in told.of("checkpoint_durable")] == [
         next(saves.glob(f"*step={step}.ckpt")).stat().st_size for step in (2, 4)
     ]
+
+
+def test_a_file_of_the_programs_own_is_written_as_without_us(lit, played, saves, tmp_path):
+    """Beside asynchronous saves, from a thread of the program: it holds no step, and is not told."""
+    from lightning.pytorch.plugins.io import AsyncCheckpointIO, TorchCheckpointIO
+
+    told, own = played(), tmp_path / "own.ckpt"
+
+    class Own(lit.pl.Callback):
+        def on_train_end(self, *_):
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(TorchCheckpointIO().save_checkpoint, {"optimizer_states": []}, own).result()
+
+    callbacks = [lit.Callback(process=told.process), Own()]
+    trainer = lit.trainer(saves, *callbacks, max_steps=2, plugins=[AsyncCheckpointIO()])
+    trainer.fit(lit.Module(), lit.loader("wait"))
+    assert own.is_file()
+    assert told.of("checkpoint_durable") == told.of("checkpoint_failed") == []
 
 
 def test_a_checkpoint_of_weights_alone_is_nothing_to_resume_from(lit, played, saves):

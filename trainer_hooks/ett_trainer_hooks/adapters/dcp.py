@@ -186,11 +186,20 @@ class Flight:
         try:
             self.recorder.guard.call(self._upload_done, future)
         finally:
-            if _flights.get(self.recorder) is self:
-                del _flights[self.recorder]
-                self.recorder.last_words = None
-            self.staged.set()
-            self.over.set()
+            self._leave()
+
+    def give_up(self, error: BaseException) -> None:
+        """Nobody can tell what becomes of the save."""
+        self._end(error)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Nothing more is told of the save, and nobody waits for it."""
+        if _flights.get(self.recorder) is self:
+            del _flights[self.recorder]
+            self.recorder.last_words = None
+        self.staged.set()
+        self.over.set()
 
     def cut_short(self) -> None:
         """The process ends before the save is complete."""
@@ -229,18 +238,29 @@ _flights: WeakKeyDictionary[Recorder, Flight] = WeakKeyDictionary()
 
 
 def follow(flight: Flight, response: Any, staged_s: float) -> None:  # noqa: ANN401 - torch's
-    """Have what becomes of a save told by the futures that torch gave."""
-    when_uploaded = getattr(response, "upload_completion", response).add_done_callback
-    staging = getattr(response, "staging_completion", None)
+    """Have what becomes of a save told by the futures that torch gave.
+
+    Raises:
+        Exception: they are none that tell; nobody waits for the save then.
+    """
     _flights[flight.recorder] = flight
     flight.recorder.last_words = flight.cut_short
+    try:
+        _attach(flight, response, staged_s)
+    except BaseException as error:
+        flight.give_up(error)
+        raise
+
+
+def _attach(flight: Flight, response: Any, staged_s: float) -> None:  # noqa: ANN401 - torch's
+    staging = getattr(response, "staging_completion", None)
     if staging is None:
         flight.staged.set()
         flight.begin_upload(staged_s)
     else:
         flight.begin_staging()
         staging.add_done_callback(flight.staging_done)
-    when_uploaded(flight.upload_done)
+    getattr(response, "upload_completion", response).add_done_callback(flight.upload_done)
 
 
 def _wait_for_previous(recorder: Recorder, span: SaveSpan) -> None:

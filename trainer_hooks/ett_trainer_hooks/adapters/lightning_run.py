@@ -129,15 +129,20 @@ class Run:
             try:
                 result = save(plugin, checkpoint, path, *args, **kwargs)
             except BaseException as error:
-                recorder.checkpoint_failed(checkpoint["global_step"], describe(error), mode="async")
+                recorder.guard.call(self._upload_failed, checkpoint, error)
                 raise
-            if "optimizer_states" in checkpoint:
-                took_s = recorder.monotonic() - began_s
-                step = checkpoint["global_step"]
-                recorder.durable(step, mode="async", bytes=bytes_of(path), duration_s=took_s)
+            recorder.guard.call(self._upload_done, checkpoint, path, recorder.monotonic() - began_s)
             return result
 
         return uploaded
+
+    def _upload_failed(self, checkpoint: Theirs, error: BaseException) -> None:
+        self.recorder.checkpoint_failed(checkpoint["global_step"], describe(error), mode="async")
+
+    def _upload_done(self, checkpoint: Theirs, path: Theirs, took_s: float) -> None:
+        if "optimizer_states" in checkpoint:
+            step = checkpoint["global_step"]
+            self.recorder.durable(step, mode="async", bytes=bytes_of(path), duration_s=took_s)
 
     def _reading(self, read: Function) -> Function:
         @wraps(read)

@@ -109,9 +109,10 @@ class ObservedPipeline:
         return batch
 
     def _count(self, batch: Any) -> float:  # noqa: ANN401 - a batch
-        if callable(self._samples):
-            return self._recorder.guard.call(self._samples, batch) or 0.0
-        return self._samples
+        if not callable(self._samples):
+            return self._samples
+        counted = self._recorder.guard.call(self._samples, batch)
+        return 0.0 if counted is None else counted
 
     def _first(self, feed: _Feed, *args: Any, **words: Any) -> Any:  # noqa: ANN401 - TorchRec's
         """The first `progress()`: batches are read ahead before the step begins with the forward pass."""
