@@ -29,11 +29,13 @@ class HeldJournal(NullJournal):
             self.dropped += 1
 
     def pour(self, journal: Journal) -> None:
-        """Put everything held into a journal that writes, with the times it was put at."""
+        """Put everything held into a journal that writes, with the times it was put at, and what is lost."""
         held, self._held = self._held, []
+        journal.dropped += self.dropped
         for kind, at, fields in held:
             journal.put(kind, at, **fields)
 
     def forget(self) -> None:
-        """What is held is of another process."""
+        """What is held, and lost, is of another process."""
         self._held.clear()
+        self.dropped = 0

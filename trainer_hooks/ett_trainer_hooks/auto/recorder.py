@@ -7,7 +7,8 @@ turns out to be no rank leaves no trace.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,12 +33,23 @@ EARLY_LIMIT = 1000
 
 
 class Unsettled(NamedTuple):
-    """A save of which it is not known yet whether it is whole; it ended at monotonic seconds `at_s`."""
+    """A save of which it is not known yet whether it is whole; it ended at monotonic seconds `at_s`.
+
+    `file` gives the open file that it went to, as long as the program has that; None of a path. `name` is
+    the file's own, to be noted once it is closed.
+    """
 
     step: int
-    target: object
+    file: Callable[[], object] | None
+    name: object
     size: int | None
     at_s: float
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is written to it any more."""
+        file = None if self.file is None else self.file()
+        return file is None or bool(getattr(file, "closed", True))
 
 
 class AutomaticRecorder(Recorder):
@@ -89,8 +101,10 @@ class AutomaticRecorder(Recorder):
     @hook
     def saved(self, step: int, target: object, *, size: int | None = None) -> None:
         """State of `step` went to a path, or to an open file; whole once the program goes on."""
-        self._unsettled.append(Unsettled(step, target, size, self.monotonic()))
-        if isinstance(target, str | os.PathLike):
+        is_path = isinstance(target, str | os.PathLike)
+        file, name = (None, None) if is_path else (held_by_program(target), getattr(target, "name", None))
+        self._unsettled.append(Unsettled(step, file, name, size, self.monotonic()))
+        if is_path:
             self.note_save(step, target)
 
     @hook
@@ -103,10 +117,10 @@ class AutomaticRecorder(Recorder):
     def settle(self) -> None:
         """The program went on after its saves: those whose files are closed are durable."""
         unsettled, self._unsettled = self._unsettled, []
-        last = {each.step: each for each in unsettled if getattr(each.target, "closed", True)}
+        last = {each.step: each for each in unsettled if each.is_whole}
         for step, each in last.items():
-            if not isinstance(each.target, str | os.PathLike):
-                self.note_save(step, getattr(each.target, "name", None))
+            if each.file is not None:
+                self.note_save(step, each.name)
             if self.identity.rank == 0:
                 at = self._clock.wall_at(each.at_s)
                 self._emit(
@@ -195,3 +209,14 @@ class AutomaticRecorder(Recorder):
     def _went_by(self, began_s: float, ended_s: float) -> None:
         if not self._begun and len(self._early) < EARLY_LIMIT:
             self._early.append((began_s, ended_s))
+
+
+def held_by_program(thing: object) -> Callable[[], object]:
+    """A call that gives a thing as long as the program has it: an open file ends with its last use there.
+
+    One that cannot be watched so is kept.
+    """
+    try:
+        return weakref.ref(thing)
+    except TypeError:
+        return lambda: thing
