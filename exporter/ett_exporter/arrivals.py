@@ -19,7 +19,7 @@ from ett_exporter.merging import ranges_in
 from ett_exporter.places import Kept, Place
 from ett_exporter.recent import Recent
 from ett_exporter.schema import segments, writers
-from ett_exporter.segment_rows import packed, unpacked
+from ett_exporter.segment_rows import legible, packed
 from ett_exporter.statements import Statements
 from ett_exporter.transactions import Transactions
 
@@ -113,8 +113,11 @@ class Arrivals:
         if known:
             stored = self._stored_texts(connection, _key_of(segment), known, rows)
             texts = {line.raw for line in new}.union(*(texts for _, texts in stored))
+            own = {line.event.seq for line in new}
             for line in known:
-                if line.raw not in texts and any(line.event.seq in numbers for numbers, _ in stored):
+                seq = line.event.seq
+                is_kept = seq in own or any(seq in numbers for numbers, _ in stored)
+                if is_kept and line.raw not in texts:
                     texts.add(line.raw)
                     new.append(line)
         return new
@@ -168,7 +171,7 @@ class Arrivals:
         for held, first, last, blob in found:
             ranges = [range(first, last + 1)] if held is None else ranges_in(held, key[1])
             if any(number in own for own in ranges for number in numbers):
-                texts = set(unpacked(blob).split(b"\n"))
+                texts = set(legible(blob, f"job {key[0]}").split(b"\n"))
                 stored += [(own, texts) for own in ranges]
         return stored
 

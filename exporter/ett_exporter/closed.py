@@ -104,8 +104,15 @@ def page_of(
         ),
         evidence={place: each.evidence for place, each in enumerate(found)},
         checkpoints=[msgspec.json.decode(each, type=CheckpointDetail) for each in checkpoints],
-        timeline=msgspec.json.decode(zlib.decompress(timeline), type=list[Stretch]),
+        timeline=_stretches(timeline),
     )
+
+
+def _stretches(timeline: bytes) -> list[Stretch]:
+    try:
+        return msgspec.json.decode(zlib.decompress(timeline), type=list[Stretch])
+    except zlib.error as error:
+        raise ValueError(f"the timeline is damaged ({error})") from error
 
 
 def _without_rows(page: JobPage) -> JobPage:

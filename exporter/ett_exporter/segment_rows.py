@@ -51,14 +51,30 @@ def unpacked(blob: bytes) -> bytes:
 
     Raises:
         StoreError: it needs a package that is not here.
+        ValueError: it is damaged.
     """
     if not blob.startswith(ZSTD):
-        return zlib.decompress(blob)
+        try:
+            return zlib.decompress(blob)
+        except zlib.error as error:
+            raise ValueError(f"damaged ({error})") from error
     try:
         import zstandard  # noqa: PLC0415 - not everywhere where exporters run
     except ModuleNotFoundError as error:
         raise StoreError("this database holds segments that need the package zstandard") from error
-    return zstandard.ZstdDecompressor().decompress(blob)
+    try:
+        return zstandard.ZstdDecompressor().decompress(blob)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"damaged ({error})") from error
+
+
+def legible(blob: bytes, of: str) -> bytes:
+    """As `unpacked`; nothing of what is damaged, which is logged: it hides no other, and may come again."""
+    try:
+        return unpacked(blob)
+    except ValueError as error:
+        _log.warning("segments of %s are %s", of, error)
+        return b""
 
 
 def of_job(job_id: str, attempt: int | None) -> Select[Any]:
@@ -96,7 +112,7 @@ def read(transactions: Transactions, query: Select[Any]) -> Iterator[Stored]:
 
 
 def _events_of(row_id: int, job_id: str, blob: bytes) -> list[AnyEvent]:
-    found = decode_lines(unpacked(blob).split(b"\n"), f"segment {row_id}")
+    found = decode_lines(legible(blob, f"job {job_id}").split(b"\n"), f"segment {row_id}")
     for bad in found.bad:
         _log.warning("left out of job %s: %s", job_id, bad)
     return list(found.events)

@@ -374,7 +374,14 @@ def test_rows_of_earlier_versions_can_be_read():
     assert sum(s["end"] - s["start"] for s in answer["timeline"]) == pytest.approx(142.0)
 
 
-def test_rows_that_mean_nothing_hide_no_other_job(tmp_path, story, caplog):
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE jobs SET detail = '{}' WHERE job_id = 'bad'",
+        "UPDATE timelines SET stretches_zlib = x'00' WHERE job_id = 'bad'",
+    ],
+)
+def test_rows_that_mean_nothing_hide_no_other_job(tmp_path, story, caplog, harm):
     """Damaged rows are logged; the job is not answered, the others are."""
     with closing(Store(str(tmp_path / "ett"))) as store:
         opened = Opened(store)
@@ -383,7 +390,7 @@ def test_rows_that_mean_nothing_hide_no_other_job(tmp_path, story, caplog):
         opened.now = NOW + 20 * DAY_S
         opened.clean()
         with store.transactions.writing() as connection:
-            connection.execute(text("UPDATE jobs SET detail = '{}' WHERE job_id = 'bad'"))
+            connection.execute(text(harm))
         assert [view.account.job_id for view in opened.service.views(opened.now)] == ["good"]
         assert opened.service.page("bad", opened.now) is None
     assert "the rows of job bad cannot be read" in caplog.text

@@ -12,6 +12,8 @@ import pytest
 from ett_core.events import Heartbeat
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Segment
+from ett_exporter.schema import segments
+from ett_exporter.segment_rows import ZSTD
 from ett_exporter.store import JournalOffset, Store, raw_line
 
 
@@ -64,6 +66,16 @@ def test_another_event_under_a_held_number_is_kept_as_well(path):
             assert [event.time for event in store.append(each, 10.0).events] == [each.lines[0].event.time]
             assert store.append(each, 11.0).events == []
         assert sorted(event.time for batch in store.events("j") for event in batch)[-2:] == [1e9 + 1, 2e9]
+
+
+def test_two_events_under_one_number_of_one_segment_are_both_kept(path):
+    """As if they had come in two: how lines are parted into segments changes no number."""
+    events = [Heartbeat(job_id="j", writer="w", seq=3, attempt=0, rank=0, time=at) for at in (2e9, 1e9, 2e9)]
+    both = Segment("j", "w", list(map(raw_line, events)))
+    with closing(Store(path)) as store:
+        assert [event.time for event in store.append(both, 10.0).events] == [2e9, 1e9]
+        assert store.append(both, 11.0).events == []
+        assert sorted(event.time for batch in store.events("j") for event in batch) == [1e9, 2e9]
 
 
 def test_segments_of_many_threads_are_each_kept_once(path):
@@ -125,6 +137,20 @@ def test_a_stored_line_that_is_no_event_any_more_does_not_hide_the_others(path, 
         store.append(odd, 10.0)
         assert held(store) == [1]
     assert "left out of job j" in caplog.text
+
+
+@pytest.mark.parametrize("damaged", [b"damaged", b"", ZSTD + b"damaged"])
+def test_a_segment_that_is_damaged_hides_no_other_and_can_be_sent_again(path, caplog, damaged):
+    """Bits of a file may turn; what its senders still have comes back."""
+    with closing(Store(path)) as store:
+        store.append(segment(0, 1), 10.0)
+        store.append(segment(2), 11.0)
+        with store.transactions.writing() as connection:
+            connection.execute(segments.update().where(segments.c.first_seq == 0).values(lines_zlib=damaged))
+        assert held(store) == [2]
+        assert [event.seq for event in store.append(segment(0, 1, 2), 12.0).events] == [0, 1]
+        assert sorted(held(store)) == [0, 1, 2]
+    assert "segments of job j are damaged" in caplog.text
 
 
 def test_journal_offsets_are_remembered(path):
