@@ -107,8 +107,12 @@ class Lease:
 
     @property
     def lost(self) -> bool:
-        """Another process has taken over, or others by now."""
-        return (self._folder / f"take-{self.number + 1}.json").exists() or not self._path.exists()
+        """Another process has taken over, or others by now.
+
+        Raises:
+            OSError: the disk does not tell.
+        """
+        return _is_there(self._folder / f"take-{self.number + 1}.json") or not _is_there(self._path)
 
     def check(self, *, anew: bool = False) -> None:
         """Go on only while nobody has taken over.
@@ -129,13 +133,17 @@ class Lease:
         """Let another process have it at once."""
         self._over.set()
         self._renewing.join()
-        if not self.lost:
-            os.utime(self._path, LET_GO)
-        os.close(self._handle)
+        try:
+            if not self.lost:
+                os.utime(self._path, LET_GO)
+        finally:
+            os.close(self._handle)
 
     def _renew(self) -> None:
-        while not self._over.wait(LEASE_S / RENEWALS) and not self.lost:
+        while not self._over.wait(LEASE_S / RENEWALS):
             with suppress(OSError):  # a disk that stutters; the next time, or the lease runs out
+                if self.lost:
+                    return
                 os.utime(self._path)
 
 
@@ -254,6 +262,19 @@ def is_renewed(
         if (latest := _renewed_at(path)) != known:
             return latest != LET_GO[1]
     return False
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; what else a disk may answer is no answer to that.
+
+    Raises:
+        OSError: it does not tell.
+    """
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _renewed_at(path: Path) -> float:

@@ -1,5 +1,6 @@
 """The hand-over: either side may die at any moment, and two publishers never hold one lease."""
 
+import errno
 import os
 import resource
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -121,6 +123,27 @@ def test_what_was_asked_for_stays_though_the_step_is_trained_again(tmp_path, han
 def test_there_is_no_request_without_a_checkpoint(tmp_path):
     with pytest.raises(DamagedError, match="there is no checkpoint"):
         record(tmp_path).asked_for()
+
+
+def test_a_disk_that_stutters_ends_no_renewals(handover, monkeypatch, eventually):
+    """A holder that lives keeps its lease, though for a while nobody could tell it whether it has it."""
+    monkeypatch.setattr(takes, "LEASE_S", 0.6)
+    lease, stat = take(handover.folder, "publisher"), Path.stat
+    path, asked = handover.folder / "take-1.json", threading.Event()
+
+    def stuttering(self, **how):
+        if self == path:
+            asked.set()
+            raise OSError(errno.EIO, "Input/output error")
+        return stat(self, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", stuttering)
+        assert asked.wait(60.0)
+    os.utime(path, (1.0, 1.0))
+    eventually(lambda: path.stat().st_mtime > 1.0)
+    lease.release()
+    assert path.stat().st_mtime == takes.LET_GO[1]
 
 
 def test_of_many_that_want_it_one_has_it(handover):
