@@ -177,11 +177,6 @@ class LiveJob:
                 raise
             _log.warning("job %s is shown without what may have come last", self.job_id, exc_info=True)
 
-    def known_as_of(self) -> float:
-        """As of when the known view is; long ago where there is none."""
-        view = self.known_view
-        return -math.inf if view is None else view.account.as_of
-
     def view(self, now: float) -> JobView | None:
         """The job as of `now`; None before its first event."""
         with self._lock:

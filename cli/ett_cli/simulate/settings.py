@@ -112,10 +112,6 @@ class Scenario:
         """Whether compile caches are cold at a moment."""
         return self.cold is not None and _inside(self, self.cold, at_ms)
 
-    def is_out(self, at_ms: int) -> bool:
-        """Whether the object store refuses requests at a moment."""
-        return self.outage is not None and _inside(self, self.outage, at_ms)
-
     def is_deployed(self, at_ms: int) -> bool:
         """Whether the deploy that makes starts slower has happened by a moment."""
         return self.deploy is not None and at_ms >= self.at_ms(self.deploy)

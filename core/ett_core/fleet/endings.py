@@ -15,7 +15,6 @@ from ett_core.failures import Diagnosis
 from ett_core.failures.judge import CERTAIN
 
 FAILED, PREEMPTED, CANCELLED, TIMED_OUT = "failed", "preempted", "cancelled", "timed_out"
-ENDINGS = (FAILED, PREEMPTED, CANCELLED, TIMED_OUT)
 _ENDING_OF_CLASS = {
     "preempted": PREEMPTED,
     "evicted": PREEMPTED,
