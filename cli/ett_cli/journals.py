@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from ett_core.lines import BadLine, Decoded, decode_chunks
 from ett_core.plain_text import name_as_text
+from ett_core.reasons import reason_within
 
 PIECE_BYTES = 1 << 18
 STDIN = "-"
@@ -60,7 +61,7 @@ def _read_path(name: str) -> Iterator[Decoded]:
     try:
         status = os.stat(name)  # noqa: PTH116 - the path of an empty name would be the working directory
     except OSError as error:
-        yield _unread(name or "''", _reason(error) if name else "an empty name is no file")
+        yield _unread(name or "''", reason_within(error) if name else "an empty name is no file")
         return
     if stat.S_ISDIR(status.st_mode):
         yield from _read_directory(path)
@@ -74,7 +75,7 @@ def _read_directory(directory: Path) -> Iterator[Decoded]:
     """All journals below; a part of it that cannot be read is told."""
     errors: list[OSError] = []
     files = _journals_below(directory, errors.append)
-    unread = [BadLine(name_as_text(str(error.filename)), 0, _reason(error)) for error in errors]
+    unread = [BadLine(name_as_text(str(error.filename)), 0, reason_within(error)) for error in errors]
     yield Decoded((), unread)
     if not files and not errors:
         yield _unread(str(directory), "no journal (*.jsonl, *.json) in this directory")
@@ -86,7 +87,7 @@ def _read_file(file: Path) -> Iterator[Decoded]:
     try:
         yield from decode_chunks(_pieces_of(file), name_as_text(str(file)))
     except (OSError, EOFError, zlib.error) as error:
-        yield _unread(str(file), _reason(error))
+        yield _unread(str(file), reason_within(error))
 
 
 def _pieces_of(file: Path) -> Iterator[bytes]:
@@ -107,16 +108,6 @@ def _journals_below(directory: Path, on_error: Callable[[OSError], None]) -> Seq
 
 def _unread(source: str, reason: str) -> Decoded:
     return Decoded((), [BadLine(name_as_text(source), 0, reason)])
-
-
-def _reason(error: Exception) -> str:
-    """What the system says, as the end of a sentence.
-
-    >>> _reason(FileNotFoundError(2, "No such file or directory"))
-    'no such file or directory'
-    """
-    text = getattr(error, "strerror", None) or str(error)
-    return text[:1].lower() + text[1:]
 
 
 def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from ett_cli.imports.formats import Log
 from ett_core.plain_text import name_as_text
+from ett_core.reasons import reason_within
 
 STDIN = "-"
 PIECE_BYTES = 1 << 18
@@ -44,7 +45,7 @@ class LogFile:
                     lines, last = lines + piece.count(b"\n"), piece
                     yield piece
         except OSError as error:
-            self.trouble = _words(error)
+            self.trouble = reason_within(error)
         self.lines = lines + (not last.endswith(b"\n"))
 
 
@@ -85,7 +86,7 @@ class Sources:
             else:
                 yield from map(self._found, files(Path(name)))
         except OSError as error:
-            self.unread.append(f"{name_as_text(str(error.filename or name))}: {_words(error)}")
+            self.unread.append(f"{name_as_text(str(error.filename or name))}: {reason_within(error)}")
 
     def _found(self, path: Path) -> LogFile:
         with path.open("rb") as file:
@@ -108,7 +109,3 @@ def files(path: Path) -> list[Path]:
         return [path]
     found = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
     return sorted(file for file in found if file.is_file() and not file.name.startswith("."))
-
-
-def _words(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

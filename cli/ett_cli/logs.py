@@ -21,6 +21,7 @@ import msgspec
 from ett_cli.told import as_log, events_of, is_journal
 from ett_core.events import AnyEvent
 from ett_core.plain_text import name_as_text
+from ett_core.reasons import reason_of
 
 STDIN = "-"
 READ_LIMIT = 64 * 1024 * 1024
@@ -107,7 +108,7 @@ def _read_file(path: Path) -> Log | Unread:
         data = _gunzipped(path) if path.suffix == ".gz" else _both_ends(path)
         date = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     except (OSError, EOFError, zlib.error) as error:
-        return Unread(name, getattr(error, "strerror", None) or str(error))
+        return Unread(name, reason_of(error))
     midnight = date.replace(hour=0, minute=0, second=0, microsecond=0)
     events = events_of(data) if is_journal(data) else []
     if events:

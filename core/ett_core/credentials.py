@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from ett_core.reasons import reason_of
+
 TOKEN_VARIABLE = "ETT_EXPORTER_TOKEN"  # noqa: S105 - a name
 TOKEN_FILE_VARIABLE = "ETT_EXPORTER_TOKEN_FILE"  # noqa: S105 - a name
 
@@ -42,7 +44,7 @@ def token_source(
     try:
         _read(path)
     except OSError as error:
-        raise ValueError(f"token file {path}: {error.strerror or error}") from error
+        raise ValueError(f"token file {path}: {reason_of(error)}") from error
     return lambda: _read(path)
 
 

@@ -19,6 +19,7 @@ import httpx
 import msgspec
 
 from ett_core.credentials import TokenSource, bearer, token_source
+from ett_core.reasons import reason_of
 from ett_dashboard.rows import JobDetail
 
 DEFAULT_TIMEOUT_S = 4.0
@@ -176,7 +177,7 @@ class Client:
             with self._http.stream("GET", question.path, params=parameters, headers=headers) as answer:
                 return _Told(answer.status_code, answer.headers, self._content(answer))
         except OSError as error:
-            raise ExporterError(f"the token cannot be read: {error.strerror or error}") from error
+            raise ExporterError(f"the token cannot be read: {reason_of(error)}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ExporterError(why(error, self.base_url)) from error
 

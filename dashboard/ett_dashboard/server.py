@@ -6,7 +6,6 @@ threads of this process, through the environment.
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -21,6 +20,7 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import Route
 from streamlit import config, file_util
 
+from ett_core.reasons import listening_reason
 from ett_dashboard.chart import PLOTLY_SOURCE
 from ett_dashboard.client import ExporterError, LacksError, UnknownJobError
 from ett_dashboard.csv_files import FILES
@@ -72,13 +72,7 @@ def check(address: Address) -> None:
         socket.create_server((address.host, address.port), family=family).close()
     except (OSError, UnicodeError) as error:
         where = f"{_bracketed(address.host)}:{address.port}"
-        raise ServeError(f"cannot listen on {where}: {_reason(error)}") from error
-
-
-def _reason(error: OSError | UnicodeError) -> str:
-    if isinstance(error, UnicodeError):
-        return "that is no name of a host"
-    return "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        raise ServeError(f"cannot listen on {where}: {listening_reason(error)}") from error
 
 
 def plotly_file() -> Path:

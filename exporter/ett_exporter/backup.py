@@ -9,6 +9,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
+from ett_core.reasons import reason_of
 from ett_exporter.database import shown, sqlalchemy_url
 from ett_exporter.errors import StoreError
 
@@ -50,7 +51,7 @@ def back_up(database: str, file: Path) -> int:
     except FileExistsError as error:
         raise StoreError(f"{file} is there already") from error
     except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"cannot copy {source} to {file}: {_reason(error)}") from error
+        raise StoreError(f"cannot copy {source} to {file}: {reason_of(error)}") from error
     finally:
         for left in (part, *(part.with_name(f"{part.name}{end}") for end in BESIDE)):
             with suppress(OSError):
@@ -83,10 +84,6 @@ def _name(part: Path, file: Path) -> None:
         if os.path.lexists(file):
             raise FileExistsError(file) from error
         part.rename(file)
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def _sync(path: Path) -> None:

@@ -7,7 +7,6 @@ running requests finish, then close the store.
 
 from __future__ import annotations
 
-import errno
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from types import FrameType
 
 import uvicorn
 
+from ett_core.reasons import listening_reason
 from ett_exporter.api import make_app
 from ett_exporter.collecting import Collector
 from ett_exporter.deadlines import patient
@@ -65,15 +65,11 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
     try:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except (OSError, UnicodeError) as error:
-        raise ServeError(f"cannot listen on {settings.host}:{settings.port}: {_reason(error)}") from error
+        raise ServeError(
+            f"cannot listen on {settings.host}:{settings.port}: {listening_reason(error)}"
+        ) from error
     with listener:
         yield listener
-
-
-def _reason(error: OSError | UnicodeError) -> str:
-    if isinstance(error, UnicodeError):
-        return "that is no name of a host"
-    return "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ett_core.plain_text import name_as_text
+from ett_core.reasons import reason_of
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Rejected, read_lines
 from ett_exporter.jobs import BusyError
@@ -103,7 +104,7 @@ class Troubles:
 
     def note(self, where: str, error: Exception, then: str = "it is tried again") -> None:
         """Something does not work there."""
-        said = getattr(error, "strerror", None) or str(error)
+        said = reason_of(error)
         if self._said.get(where) != said:
             self._said[where] = said
             _log.warning("%s: %s; %s", where, said, then)

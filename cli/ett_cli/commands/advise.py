@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ett_cli.saying import complain, remark
 from ett_cli.token_file import add_token_file
+from ett_core.reasons import reason_within
 
 if TYPE_CHECKING:
     from ett_cli.compile_answers import Get
@@ -80,8 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return _autotune(arguments) if arguments.topic == "autotune" else _dynamic(arguments)
     except OSError as error:
-        reason = error.strerror or str(error)
-        return complain("advise", f"{error.filename}: {reason[:1].lower()}{reason[1:]}", 1)
+        return complain("advise", f"{error.filename}: {reason_within(error)}", 1)
     except (AbsentError, AskError) as error:
         return complain("advise", error, 1)
     except ValueError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ett_cli.label_option import add_label
 from ett_cli.saying import complain, say
 from ett_cli.token_file import add_token_file
+from ett_core.reasons import reason_of
 
 if TYPE_CHECKING:
     from ett_cli.publishing import Order
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (ValueError, RemoteError) as error:
         return complain("publish", error, 2)
     except OSError as error:
-        return complain("publish", f"{error.filename or directory}: {error.strerror or error}", 1)
+        return complain("publish", f"{error.filename or directory}: {reason_of(error)}", 1)
     return _tell(found, as_object=arguments.json)
 
 

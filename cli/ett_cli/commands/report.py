@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from ett_cli.exporter_option import add_exporter
 from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
+from ett_core.reasons import reason_of
 
 WINDOWS = ("1h", "24h", "7d", "30d", "90d")
 PATIENCE_S = 60.0
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ExporterError as error:
         return complain("report", error, 1)
     except OSError as error:
-        return complain("report", f"{arguments.out} cannot be written: {error.strerror or error}", 1)
+        return complain("report", f"{arguments.out} cannot be written: {reason_of(error)}", 1)
     finally:
         client.close()
     print(f"ett report: {arguments.out}, {len(content) / 1e6:.1f} MB; it opens in any browser, also offline")

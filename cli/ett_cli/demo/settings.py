@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import tempfile
 from pathlib import Path
 
 from ett_cli.demo.stage import HOST, free_port
+from ett_core.reasons import listening_reason
 
 _LARGEST_PORT = 65_535
 
@@ -62,5 +62,5 @@ def _checked_port(option: str, port: int) -> int:
     try:
         return free_port(port)
     except OSError as error:
-        reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+        reason = listening_reason(error)
         raise UnusableError(f"{option}: cannot listen on {HOST}:{port}: {reason}", 1) from error

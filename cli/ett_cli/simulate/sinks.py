@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from ett_core.events import Event, encode
-from ett_trainer_hooks.shipping.shipper import backoff_s, is_temporary, reason_of
+from ett_core.reasons import reason_of
+from ett_trainer_hooks.shipping.shipper import backoff_s, is_temporary
 from ett_trainer_hooks.shipping.transport import Post, Reply, answer_in_words, is_acknowledgement, verdict_of
 
 HELD_BYTES = 8 << 20

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import httpx
 
 from ett_core.credentials import bearer, token_source
+from ett_core.reasons import reason_of
 from ett_dashboard.client import ExporterError, why
 from ett_dashboard.prometheus.answers import Line, Sample, matrix, refusal, vector
 from ett_dashboard.prometheus.settings import TOKEN_VARIABLE, PrometheusSettings, user_and_password
@@ -80,7 +81,7 @@ class Engine:
         try:
             told = self._http.post(path, data={**asked, **WHOLE}, headers=self._headers())
         except OSError as error:
-            raise ExporterError(f"what it is asked with cannot be read: {error.strerror or error}") from error
+            raise ExporterError(f"what it is asked with cannot be read: {reason_of(error)}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ExporterError(why(error, self.url)) from error
         if told.status_code != httpx.codes.OK:

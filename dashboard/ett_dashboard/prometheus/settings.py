@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ett_core.credentials import token_source
+from ett_core.reasons import reason_of
 
 URL_VARIABLE = "ETT_PROMETHEUS_URL"
 TOKEN_VARIABLE = "ETT_PROMETHEUS_TOKEN"  # noqa: S105 - a name
@@ -83,7 +84,7 @@ class PrometheusSettings:
         try:
             user_and_password(file)
         except OSError as error:
-            raise ValueError(f"basic auth file {file}: {error.strerror or error}") from error
+            raise ValueError(f"basic auth file {file}: {reason_of(error)}") from error
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> PrometheusSettings | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from ett_core.reasons import reason_of
 from ett_trainer_hooks.clock import Clock
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
@@ -43,11 +44,11 @@ def writable_place(
     try:
         return _checked(wanted)
     except OSError as error:
-        problem = f"journal directory {wanted} cannot be written ({_reason(error)})"
+        problem = f"journal directory {wanted} cannot be written ({reason_of(error)})"
     try:
         place = _checked(temporary())
     except OSError as error:
-        say(f"{problem}, nor can a temporary one ({_reason(error)}); {without}")
+        say(f"{problem}, nor can a temporary one ({reason_of(error)}); {without}")
         return None
     say(f"{problem}; events go to {place}")
     return place
@@ -76,7 +77,3 @@ def _checked(directory: Path) -> Path:
         probe.write(b"\n")
         probe.flush()
     return place
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

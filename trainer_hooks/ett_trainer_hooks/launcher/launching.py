@@ -19,7 +19,7 @@ import msgspec
 
 from ett_core.events import LAUNCHER_RANK
 from ett_trainer_hooks.clock import Clock, later
-from ett_trainer_hooks.guard import Guard
+from ett_trainer_hooks.guard import Guard, type_and_text
 from ett_trainer_hooks.identity import Identity, identity_from_env, is_first_node
 from ett_trainer_hooks.identity.slurm import is_in_step
 from ett_trainer_hooks.identity.values import Values
@@ -94,7 +94,7 @@ def launch(  # noqa: PLR0913 - the world is injected
             family = Family(start.identity.writer, environ, adopted=adopted)
             _observed(start, family, sinks, meanwhile, progress)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
+        what = type_and_text(error)
         if not progress.has_begun:
             say(f"{what}; the command runs unobserved")
             return _unobserved(settings, environ, say)

@@ -25,6 +25,7 @@ import torch.distributed as dist
 from torchrec.distributed.types import ShardingPlan
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.guard import type_and_text
 from ett_trainer_hooks.pipeline.agreement import all_agree
 from ett_trainer_hooks.pipeline.bundle.files import Files, files_at
 from ett_trainer_hooks.pipeline.bundle.patience import within
@@ -159,7 +160,7 @@ class PlanStore:
         try:
             return within(self._patience_s, lambda: question(files_at(self._address)))
         except Exception as error:  # places of all kinds raise errors of all kinds
-            raise PlanStoreError(f"{self._address}: {type(error).__name__}: {error}") from error
+            raise PlanStoreError(f"{self._address}: {type_and_text(error)}") from error
 
 
 def opened(data: bytes) -> Opened:

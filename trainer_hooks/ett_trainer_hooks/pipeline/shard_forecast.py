@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torchrec.distributed.embeddingbag import TensorProperties
 from torchrec.distributed.types import Shard, ShardedTensor, ShardedTensorMetadata, ShardMetadata
 
+from ett_trainer_hooks.guard import type_and_text
 from ett_trainer_hooks.pipeline.agreement import all_agree
 
 
@@ -75,7 +76,7 @@ class Forecast:
         try:
             asked.result = self._build(foretell(), asked)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other ranks must hear of it
-            self.reason = self.reason or f"{type(error).__name__}: {error}"
+            self.reason = self.reason or type_and_text(error)
             asked.result = object()
         self._asked.append(asked)
         return asked.result

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torchrec.distributed import TrainPipelineSparseDist
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.guard import type_and_text
 from ett_trainer_hooks.journal import NullJournal
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
 from ett_trainer_hooks.pipeline.publishing.handover import HandOver, find, prepare
@@ -88,7 +89,7 @@ class Publishing:
                 labels=self._recorder.identity.labels,
             )
         except OSError as error:
-            self._recorder.decision("the model is not handed over", f"{type(error).__name__}: {error}")
+            self._recorder.decision("the model is not handed over", type_and_text(error))
             return None
 
     def _given_up(self) -> None:
@@ -105,7 +106,7 @@ class Publishing:
         try:
             self._handover.asked_for()
         except (OSError, DamagedError) as error:
-            self._recorder.decision("the model is not handed over", f"{type(error).__name__}: {error}")
+            self._recorder.decision("the model is not handed over", type_and_text(error))
         else:
             self._recorder.decision("the model is handed over", f"to be published: {self._handover.folder}")
 

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torchrec.distributed.types import ShardingPlan
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.guard import type_and_text
 from ett_trainer_hooks.pipeline.checkpoint import sole_writer
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
@@ -87,7 +88,7 @@ def claim(settings: Settings, recorder: Recorder) -> Lease | None:
         return sole_writer.claim(settings.saves_to, recorder, start=start)
     except OSError as error:
         what = "nothing keeps another start from writing to the same checkpoints"
-        recorder.decision(what, f"{type(error).__name__}: {error}")
+        recorder.decision(what, type_and_text(error))
         return None
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ett_core.reasons import reason_of
 from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.journal.segments import (
     Segment,
@@ -229,11 +230,6 @@ class Shipper:
     def _is_held(self, journal: Path) -> bool:
         until_s = self._held_until_s.get(journal)
         return until_s is not None and self._monotonic() < until_s
-
-
-def reason_of(error: OSError) -> str:
-    """The system's words for an error."""
-    return error.strerror or str(error)
 
 
 def is_temporary(status: int) -> bool:

@@ -19,6 +19,7 @@ import msgspec
 from ett_core.credentials import TokenSource, bearer, token_source
 from ett_core.redaction import without_secrets
 from ett_trainer_hooks.clock import later
+from ett_trainer_hooks.guard import type_and_text
 
 CLOCK_HEADER = "X-Ett-Clock-Offset"
 SEGMENTS_PATH = "/api/v1/segments"
@@ -109,7 +110,7 @@ def poster(
                 connection.request("POST", path, body, headers)
                 reply = _reply(connection.getresponse())
         except http.client.HTTPException as error:
-            raise ConnectionError(f"{type(error).__name__}: {error}") from error
+            raise ConnectionError(type_and_text(error)) from error
         finally:
             connection.close()
         if reply.received_at is not None:

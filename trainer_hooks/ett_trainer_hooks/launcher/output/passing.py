@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
+from ett_core.reasons import reason_of
 from ett_trainer_hooks.launcher.output.follow import OpenTail
 
 POLL_S = 0.05
@@ -76,7 +77,7 @@ class Passing:
         except BrokenPipeError:
             return
         except (OSError, ValueError) as error:
-            self._trouble = getattr(error, "strerror", None) or str(error)
+            self._trouble = reason_of(error)
         finally:
             self._passed = EVERYTHING
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from ett_core.reasons import reason_of
 from ett_trainer_hooks import stack_signal
 from ett_trainer_hooks.launcher.stalls.flight_recorder import dump_of
 from ett_trainer_hooks.procfs import PROC
@@ -53,7 +54,7 @@ def run_program(words: Sequence[str], timeout_s: float) -> Output:
     except subprocess.TimeoutExpired:
         return Output(None, "", f"no answer within {timeout_s:g} s")
     except OSError as error:
-        return Output(None, "", error.strerror or str(error))
+        return Output(None, "", reason_of(error))
     return Output(done.returncode, done.stdout, done.stderr)
 
 

@@ -19,6 +19,7 @@ from typing import Protocol
 
 import msgspec
 
+from ett_trainer_hooks.guard import type_and_text
 from ett_trainer_hooks.journal import Journal
 from ett_trainer_hooks.launcher.orphans import end_all
 from ett_trainer_hooks.launcher.ranks import RankProcess, RankWatch
@@ -177,7 +178,7 @@ class StallWatch:
             try:
                 seen = self._snapshot(process.pid, process.rank)
             except Exception as error:  # noqa: BLE001 - one rank that cannot be looked into hides no other
-                seen = f"nothing could be seen ({type(error).__name__}: {error})"
+                seen = f"nothing could be seen ({type_and_text(error)})"
             self._reporter.fact("stack", f"{words} (pid {process.pid})\n{seen}")
 
     def _go_on(self, stall: Stall, now_s: float, *, moved: bool, gone: bool) -> None:

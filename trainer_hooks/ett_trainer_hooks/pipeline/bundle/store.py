@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ett_trainer_hooks.guard import type_and_text
 from ett_trainer_hooks.pipeline.bundle.contents import Contents, packed, unpacked
 from ett_trainer_hooks.pipeline.bundle.entry import (
     Entry,
@@ -242,7 +243,7 @@ class BundleStore:
         except ModuleNotFoundError as error:
             raise StoreFailedError(f"{self.address} needs the package {error.name!r}") from error
         except Exception as error:  # stores of all kinds raise errors of all kinds
-            raise StoreFailedError(f"{self.address}: {type(error).__name__}: {error}") from error
+            raise StoreFailedError(f"{self.address}: {type_and_text(error)}") from error
 
     def _files(self) -> Files:
         if self._opened is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from ett_trainer_hooks.guard import type_and_text
 from ett_trainer_hooks.pipeline.side_by_side import side_by_side
 
 P = ParamSpec("P")
@@ -55,7 +56,7 @@ class Asked:
                 raise
             except Exception as error:  # stores of all kinds raise errors of all kinds
                 if pause_s is None or isinstance(error, PermissionError):
-                    raise RemoteError(f"{self.url}: {type(error).__name__}: {error}") from error
+                    raise RemoteError(f"{self.url}: {type_and_text(error)}") from error
                 self._pause(pause_s)
         raise AssertionError
 

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import msgspec
 import torch
 
+from ett_trainer_hooks.guard import type_and_text
+
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """A table of embeddings; `key`: of its weight [rows, width] in the checkpoint.
@@ -56,5 +58,5 @@ def built(publishable: str, settings: Mapping[str, Any]) -> Publishable:
     try:
         made: Publishable = getattr(importlib.import_module(module), name)(**settings)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise UnfitError(f"{publishable} cannot be built: {type(error).__name__}: {error}") from error
+        raise UnfitError(f"{publishable} cannot be built: {type_and_text(error)}") from error
     return made

@@ -7,6 +7,7 @@ import time
 import traceback
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.guard import type_and_text
 from ett_trainer_hooks.pipeline.checkpoint.asking import RemoteError
 from ett_trainer_hooks.pipeline.checkpoint.manifest import DamagedError
 from ett_trainer_hooks.pipeline.publishing.card import Form
@@ -41,7 +42,7 @@ def run(
             taken.release()
     except (OSError, RemoteError, LostError) as error:
         recorder.failure(error)
-        print(f"not published now: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        print(f"not published now: {type_and_text(error)}", file=sys.stderr, flush=True)
         return AGAIN
 
 
@@ -71,7 +72,7 @@ def _under_lease(  # noqa: PLR0913, PLR0917 - settings
         if not isinstance(error, (DamagedError, UnfitError, ExportError, DisagreementError)):
             traceback.print_exc()
         recorder.failure(error)
-        reason = f"{type(error).__name__}: {error}"
+        reason = type_and_text(error)
         return Outcome(state="failed", by=by, at=time.time(), reason=reason)
     return Outcome(
         state="done",
