@@ -12,6 +12,7 @@ from ett_core.credentials import TokenSource, bearer
 
 TIMEOUT_S = 60.0
 ANSWER_BYTES = 256 << 20
+START_ONE = "'ett exporter' starts an exporter, --exporter names one"
 
 
 class AskError(Exception):
@@ -39,13 +40,19 @@ def getter(
             connection.request("GET", f"{base}{path}?{urlencode(parameters)}", headers=bearer(token()))
             answer = connection.getresponse()
             body = answer.read(ANSWER_BYTES)
+        except ConnectionRefusedError as error:
+            raise AskError(f"nothing answers at {exporter_url}; {START_ONE}") from error
         except (OSError, http.client.HTTPException) as error:
-            raise AskError(f"{exporter_url} does not answer: {error}") from error
+            raise AskError(f"{exporter_url} does not answer: {_reason(error)}") from error
         finally:
             connection.close()
         return _decoded(exporter_url, answer.status, body)
 
     return get
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _decoded(exporter_url: str, status: int, body: bytes) -> Any:  # noqa: ANN401 - whatever the JSON says

@@ -56,7 +56,8 @@ def _groups(failures: Json) -> Iterator[str]:
         counts = f"{group['count']:>9,} {group['jobs']:>6,}"
         yield f"{name:<{width}} {counts} {hours:>10} {shares}"
     if len(groups) > GROUPS_SHOWN:
-        yield f"... and {len(groups) - GROUPS_SHOWN:,} smaller ones"
+        smaller = len(groups) - GROUPS_SHOWN
+        yield f"... and {smaller:,} smaller {'one' if smaller == 1 else 'ones'}"
 
 
 def _name(key: str) -> str:

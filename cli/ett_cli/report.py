@@ -81,8 +81,8 @@ def _member_rows(
     shown = [name for name in members if seconds[name] or shares[name]]
     for name in shown:
         yield _row(f"    {name}", seconds[name], shares[name])
-    if len(shown) < len(members):
-        yield _row(f"    {len(members) - len(shown)} smaller ones", 0.0, 0.0)
+    if smaller := len(members) - len(shown):
+        yield _row(f"    {smaller} smaller {'one' if smaller == 1 else 'ones'}", 0.0, 0.0)
 
 
 def what_to_do(job: Job) -> str:

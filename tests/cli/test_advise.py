@@ -220,4 +220,4 @@ def test_where_to_look_must_be_clear(words, capsys):
 def test_an_exporter_that_does_not_answer_is_status_one(capsys):
     status, _, err = told(["--exporter", NOWHERE, "--job", "j"], capsys)
     assert status == 1
-    assert f"{NOWHERE} does not answer" in err
+    assert f"nothing answers at {NOWHERE}; " in err

@@ -165,4 +165,5 @@ def test_an_exporter_that_refuses_is_told_in_a_sentence(capsys, status, body, wo
 def test_settings_that_make_no_sense_are_status_two(capsys):
     assert main(["failures", "--exporter", "ftp://x"]) == 2
     assert main(["failures", "--exporter", "http://127.0.0.1:1"]) == 1
-    assert "does not answer" in capsys.readouterr().err
+    said = "nothing answers at http://127.0.0.1:1; 'ett exporter' starts an exporter, --exporter names one"
+    assert capsys.readouterr().err.endswith(f"\nett failures: {said}\n")

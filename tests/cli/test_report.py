@@ -88,7 +88,7 @@ Where the time went
     start.model_init                  10.0 s    10.0 %
     start.compile                     15.0 s    15.0 %
     checkpoint_blocking                1.0 s     1.0 %
-    1 smaller ones                     0.0 s     0.0 %
+    1 smaller one                      0.0 s     0.0 %
   failure                             14.0 s    14.0 %
     unsaved_training                   5.0 s     5.0 %
     recover.restart                    9.0 s     9.0 %
