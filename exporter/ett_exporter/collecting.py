@@ -10,7 +10,6 @@ to take a thousandth of the time.
 from __future__ import annotations
 
 import gc
-import threading
 import time
 from collections.abc import Callable
 
@@ -21,22 +20,11 @@ WHOLE_EVERY_TIMES = 1000
 
 
 class Collector:
-    """Looks for cycles in a thread, from `start` to `stop`."""
+    """Looks for cycles; held by one thread at a time."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._whole_at_s = monotonic() + WHOLE_EVERY_S
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ett-collector", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End; what is put aside stays so, which lets the process end sooner."""
-        self._stopped.set()
-        self._thread.join()
 
     def look(self) -> None:
         """Free the cycles among what is new, or where that is due among everything; put the rest aside."""
@@ -49,7 +37,3 @@ class Collector:
             now_s = self._monotonic()
             self._whole_at_s = now_s + max(WHOLE_EVERY_S, WHOLE_EVERY_TIMES * (now_s - began_s))
         gc.freeze()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(LOOK_EVERY_S):
-            self.look()

@@ -2,12 +2,11 @@
 
 Called in worker threads, never in the event loop. A job's lines are made anew when its view
 is. An answer renews views for a bounded time, the oldest first, so that a scrape of very many
-jobs stays quick; the `Ticker` thread goes on with that between scrapes.
+jobs stays quick; `tick` goes on with that between scrapes, every `TICK_EVERY_S` seconds.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -38,8 +37,6 @@ WHOLE_BYTES = 32 * 1024
 YOUNG_S = 5.0
 """Views younger than this are left to the scrapes."""
 
-_log = logging.getLogger("ett_exporter.exposition")
-
 
 class Answer(msgspec.Struct, frozen=True):
     """What is sent, in parts. `encoding` is empty or `gzip`."""
@@ -62,6 +59,8 @@ class Exposition:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._shown = Shown(service.settings.limits.series)
+        self._own = JobText()
+        """Lines of the fleet and of the exporter itself."""
         self._number = 0
         """Of the latest view that is shown."""
         self._last_s = 0.0
@@ -116,7 +115,7 @@ class Exposition:
             of_fleet = list(fleet_samples(ledger))
         others = [*self._shown.states(), *of_fleet, *self._own_samples()]
         series: Sample = ("ett_exporter_series", (), self._shown.chunks.series + len(others))
-        own = JobText().update([*others, series])
+        own = self._own.update([*others, series])
         texts: list[bytes] = []
         pieces: list[bytes] = []
         for family, lines in zip(FAMILIES, own, strict=True):
@@ -165,35 +164,6 @@ def blocks(parts: Iterable[bytes], size: int = BLOCK_BYTES, whole: int = WHOLE_B
         if len(part) >= whole:
             found.append(part)
     return [*found, b"".join(waiting)] if waiting else found
-
-
-class Ticker:
-    """The thread that keeps views from growing old; `stop` ends it."""
-
-    def __init__(self, exposition: Exposition, every_s: float = TICK_EVERY_S) -> None:
-        self._exposition = exposition
-        self._every_s = every_s
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ett-ticker", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End, after the round that is on."""
-        self._stopped.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(self._every_s):
-            self._round()
-
-    def _round(self) -> None:
-        try:
-            self._exposition.tick()
-        except Exception:  # noqa: BLE001 - the thread lives as long as the exporter
-            _log.exception("a round of renewing failed; the next one tries again")
 
 
 @cache

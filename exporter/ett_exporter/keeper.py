@@ -3,18 +3,17 @@
 It folds its jobs after the start, saves snapshots of them, writes the rows of those that ended,
 puts their segments together, deletes what is older than the retention, and follows other replicas.
 
-One thread for each, from `start` to `stop`. What fails is logged once, tried again, and logged
-again when it works.
+One thread for each, from `start` to `stop`.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
 from ett_exporter.errors import StoreError
+from ett_exporter.repeated import Repeated
 from ett_exporter.service import Service
 
 FOLLOW_EVERY_S = 0.2
@@ -27,55 +26,6 @@ MERGE_FOR_S = 10.0
 """Of each `CLEAN_EVERY_S`: what is due beside it does not wait for longer."""
 
 _log = logging.getLogger("ett_exporter.keeper")
-
-
-class Repeated:
-    """Calls `work` in a thread, `every_s` seconds apart; without a pause while it returns True."""
-
-    def __init__(self, name: str, work: Callable[[], bool], every_s: float) -> None:
-        self._name = name
-        self._work = work
-        self._every_s = every_s
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"ett-{name}", daemon=True)
-        self._fails = False
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End, after the call that is on."""
-        self._stopped.set()
-        self._thread.join()
-
-    def goes_on(self) -> bool:
-        """Whether nobody asked it to stop, for work that takes long."""
-        return not self._stopped.is_set()
-
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            if not self._try():
-                self._stopped.wait(self._every_s)
-
-    def _try(self) -> bool:
-        try:
-            has_more = self._work()
-        except StoreError as error:
-            self._note_failure(str(error))
-            return False
-        except Exception:  # noqa: BLE001 - the thread lives as long as the exporter
-            _log.exception("%s failed; it is tried again", self._name)
-            return False
-        if self._fails:
-            self._fails = False
-            _log.warning("%s works again", self._name)
-        return has_more
-
-    def _note_failure(self, said: str) -> None:
-        if not self._fails:
-            self._fails = True
-            _log.warning("%s waits: %s", self._name, said)
 
 
 class Keeper:

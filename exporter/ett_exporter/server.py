@@ -17,10 +17,11 @@ import uvicorn
 
 from ett_core.reasons import listening_reason
 from ett_exporter.api import make_app
-from ett_exporter.collecting import Collector
+from ett_exporter.collecting import LOOK_EVERY_S, Collector
 from ett_exporter.deadlines import patient
-from ett_exporter.exposition import Exposition, Ticker
+from ett_exporter.exposition import TICK_EVERY_S, Exposition
 from ett_exporter.keeper import Keeper
+from ett_exporter.repeated import Repeated
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
@@ -48,7 +49,9 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         exposition = Exposition(service)
         server = _Server(_config(service, exposition, tokens), service)
         _stop_on_signals(server)
-        with _ticking(exposition), _collecting():
+        renewing = Repeated("renewing", exposition.tick, TICK_EVERY_S)
+        collector = Repeated("collector", Collector().look, LOOK_EVERY_S)
+        with renewing, collector:
             on_ready(url_of(listener))
             server.run(sockets=[listener])
 
@@ -85,26 +88,6 @@ def _service(settings: Settings) -> Iterator[Service]:
         finally:
             watcher.stop()
             keeper.stop()
-
-
-@contextmanager
-def _ticking(exposition: Exposition) -> Iterator[None]:
-    ticker = Ticker(exposition)
-    ticker.start()
-    try:
-        yield
-    finally:
-        ticker.stop()
-
-
-@contextmanager
-def _collecting() -> Iterator[None]:
-    collector = Collector()
-    collector.start()
-    try:
-        yield
-    finally:
-        collector.stop()
 
 
 class _Server(uvicorn.Server):

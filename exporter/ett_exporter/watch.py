@@ -26,6 +26,7 @@ from ett_exporter.ingest import Rejected, read_lines
 from ett_exporter.jobs import BusyError
 from ett_exporter.journal_files import CHUNK_BYTES, SUFFIXES, DamagedError, Piece, is_packed, new_pieces
 from ett_exporter.reached import Reached
+from ett_exporter.repeated import Repeated
 from ett_exporter.service import Service
 
 READERS = 16
@@ -65,11 +66,9 @@ class Watcher:
     def __init__(self, service: Service, directories: Sequence[Path], interval_s: float) -> None:
         self._service = service
         self._directories = directories
-        self._interval_s = interval_s
         self._troubles = Troubles()
         self._known = Known(service)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ett-watch", daemon=True)
+        self._thread = Repeated("watcher", self._look, interval_s)
 
     def start(self) -> None:
         """Begin to look."""
@@ -77,23 +76,10 @@ class Watcher:
 
     def stop(self) -> None:
         """End after what is being read."""
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            self._look()
-            if self._stopping.wait(self._interval_s):
-                return
+        self._thread.stop()
 
     def _look(self) -> None:
-        try:
-            look(self._service, self._directories, self._troubles, self._goes_on, self._known)
-        except Exception:  # noqa: BLE001 - the thread lives as long as the exporter
-            _log.exception("a look at the journals failed; the next one tries again")
-
-    def _goes_on(self) -> bool:
-        return not self._stopping.is_set()
+        look(self._service, self._directories, self._troubles, self._thread.goes_on, self._known)
 
 
 class Troubles:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 
 import pytest
@@ -20,7 +19,7 @@ class Knot:
 
 @pytest.fixture
 def collector():
-    """A collector that nobody starts, and the time it goes by; Python's own looks at nothing meanwhile."""
+    """A collector and the time it goes by; Python's own looks at nothing meanwhile."""
     now = [0.0]
     made = Collector(lambda: now[0])
     gc.disable()
@@ -59,15 +58,3 @@ def test_what_is_no_cycle_is_freed_at_once(collector):
     made.look()
     del plain
     assert gone() is None
-
-
-def test_a_started_collector_looks_and_ends(monkeypatch):
-    """Its thread looks again and again until it is told to stop."""
-    looks = threading.Semaphore(0)
-    made = Collector()
-    monkeypatch.setattr(made, "look", looks.release)
-    made.start()
-    assert looks.acquire(timeout=60)
-    assert looks.acquire(timeout=60)
-    made.stop()
-    assert not made._thread.is_alive()
