@@ -10,9 +10,10 @@ accounting are needed for that, and taken from its rules: a silence in the loop 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from ett_cli.simulate.starts import NAMED, Start, owned
+from ett_cli.simulate.shares import shares_of_gap, shares_of_start
+from ett_cli.simulate.starts import Start
 from ett_cli.simulate.training import Training
 from ett_cli.simulate.truth import FailureTruth, JobTruth, SavesTruth, SlowTruth
 from ett_cli.simulate.voices import NS, Origin
@@ -75,13 +76,7 @@ class Ledger:
     def _pass_gap(self, until_ns: int, allocated_ns: int | None) -> None:
         """Down from the failure to the next attempt, or to the end."""
         failed_ns = self._failed_ns if self._failed_ns is not None else self._lose_silently()
-        torn_ns = max(self._torn_ns, failed_ns)
-        self._add("recover.teardown", torn_ns - failed_ns)
-        if allocated_ns is None or allocated_ns <= failed_ns:
-            self._add("recover.restart", until_ns - torn_ns)
-        else:
-            self._add("recover.queue", max(allocated_ns, torn_ns) - torn_ns)
-            self._add("recover.allocation", until_ns - max(allocated_ns, torn_ns))
+        self._add_all(shares_of_gap(failed_ns, self._torn_ns, until_ns, allocated_ns))
 
     def resumed(self, step: int) -> None:
         """A rank says which step it goes on from."""
@@ -108,25 +103,12 @@ class Ledger:
     def _add_start(self, until_ms: int, until_ns: int | None = None) -> int:
         """Share out the start up to a moment, at most until all train; returns when that is."""
         assert self._start is not None  # noqa: S101 - callers are in an attempt
-        who = self._start.who(until_ms)
-        if who is None:
-            until_ns = self.origin.ns(until_ms) if until_ns is None else until_ns
-            self._add("unobserved", until_ns - self._start_ns)
-            return until_ns
-        if who.begun_ms <= until_ms:
-            until_ms, until_ns = who.begun_ms, who.voice.ns(who.begun_ms)
-        elif until_ns is None:
-            until_ns = who.voice.ns(until_ms)
         prefix = "recover" if self.failures else "start"
-        at = min(who.voice.ns(who.pieces[0].begin_ms), until_ns)
-        self._add(f"{prefix}.process_start", at - self._start_ns)
-        for begin_ms, end_ms, phase in owned(who, until_ms):
-            begin_ns, end_ns = who.voice.ns(begin_ms), min(who.voice.ns(end_ms), until_ns)
-            self._add(f"{prefix}.other", begin_ns - at)
-            self._add(f"{prefix}.{phase if phase in NAMED else 'other'}", end_ns - begin_ns)
-            at = end_ns
-        self._add(f"{prefix}.other", until_ns - at)
-        return until_ns
+        shares, end_ns = shares_of_start(
+            self._start, self.origin, prefix, self._start_ns, (until_ms, until_ns)
+        )
+        self._add_all(shares)
+        return end_ns
 
     # -- the loop ----------------------------------------------------------------------------
 
@@ -242,6 +224,10 @@ class Ledger:
         self._add("unsaved_training", lost_ns)
         if self._to_blame is not None:
             self._to_blame.unsaved_s += lost_ns / NS
+
+    def _add_all(self, shares: Iterable[tuple[str, int]]) -> None:
+        for component, amount_ns in shares:
+            self._add(component, amount_ns)
 
     def _add(self, component: str, amount_ns: int) -> None:
         self.components[component] += amount_ns
