@@ -147,6 +147,35 @@ def test_what_did_not_change_is_not_compressed_again():
     assert [a is b for a, b in zip(before, after, strict=True)] == [False, True, True]
 
 
+@pytest.mark.parametrize("others", [0, CHUNK_JOBS - 1])
+def test_a_family_that_a_job_has_no_more_leaves_its_lines(others):
+    """It is there again once the job has it again; that of other jobs stays, whether few changed or most."""
+    both = [("ett_job_step", (), 1.0), ("ett_job_wall_seconds", (), 1.0)]
+    chunks, found = chunks_of({"other": both, "job": both}), []
+    for samples in (both, both[1:], [], both):
+        for job_id in ("job", *(f"more-{number}" for number in range(others))):
+            chunks.put(job_id, samples)
+        chunks.refresh()
+        found.append(
+            ["".join(map(bytes.decode, chunks.texts(f"ett_job_{name}"))) for name in ("step", "wall_seconds")]
+        )
+    counts = [[text.count('"job"') for text in texts] for texts in found]
+    assert counts == [[1, 1], [0, 1], [0, 0], [1, 1]]
+    assert all(text.count('"other"') == 1 for texts in found for text in texts)
+
+
+def test_only_families_of_which_a_line_changed_are_written_again():
+    """The text of another family is the very same object, however many jobs there are."""
+    chunks = chunks_of(some(2))
+    found = []
+    for step in (1, 2):
+        chunks.put("job-0", [("ett_job_wall_seconds", (), 1.0), ("ett_job_step", (), step)])
+        chunks.refresh()
+        found.append([next(chunks.texts(f"ett_job_{name}")) for name in ("step", "wall_seconds")])
+    assert found[0][1] is found[1][1]
+    assert [texts[0] for texts in found] == [b'ett_job_step{job_id="job-0"} %d\n' % step for step in (1, 2)]
+
+
 def test_the_pieces_make_one_gzip_stream_of_one_member():
     """Clients that stop at the end of the first member get everything."""
     chunks = chunks_of(some(2 * CHUNK_JOBS + 1))
