@@ -64,7 +64,7 @@ def measure(jobs: int, minutes: float) -> str:
     window = Window(now - DAY_S, now, "24h")
     began_s = time.process_time()
     with roster.sums() as ledger:
-        whole, _ = groups_of(ledger.windows, FleetQuery(), window, {})
+        ((whole, _),) = groups_of(ledger.windows, FleetQuery(), [window], {})
     fleet_s = time.process_time() - began_s
     assert whole.jobs == jobs  # noqa: S101 - every job is in the sums
     return (

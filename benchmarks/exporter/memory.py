@@ -3,8 +3,9 @@
 Folds jobs of 8 ranks with 10 attempts, a week old, whose leader reports every 5 s (others once a
 minute) and which save every 5 minutes, as segments come: by minutes, the ranks in turn. Each is viewed
 every minute, as scrapes do. Prints the bytes of all objects that a job refers to, its view included, each
-once, and for one job those of each part of its state. With `--loaded N`, also what the resident set of
-the process grows by where N such jobs are restored from a snapshot, told and viewed for some minutes more.
+once, those of its lines on /metrics, and for one job those of each part of its state. With `--loaded N`,
+also what the resident set of the process grows by where N such jobs are restored from a snapshot, told and
+viewed for some minutes more.
 
     python benchmarks/exporter/memory.py --days 7 [--loaded 1000]
 """
@@ -24,12 +25,16 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from ett_core import events as ev
 from ett_core.accounting.job import DEFAULTS
 from ett_core.events import AnyEvent
 from ett_exporter.archive import FileArchive
 from ett_exporter.live import LiveJob
 from ett_exporter.places import Kept, Place, Snapshot, Stored
+from ett_exporter.shown import Shown
+from ett_exporter.views import JobView
 
 BEGIN = 1_764_000_000.0
 MINUTE_S = 60.0
@@ -138,6 +143,18 @@ def size_of(*roots: object, without: Iterable[object] = ()) -> int:
         if isinstance(found, dict):
             left += found.keys()
     return total
+
+
+def lines_of(view: JobView) -> int:
+    """Bytes of the lines of a job on /metrics, and of what they are made of, beside those of one like it."""
+    shown = Shown(10**9)
+    other = replace(view, account=replace(view.account, job_id="another"))
+    sizes = []
+    for each in (other, view):
+        shown.put(each)
+        shown.chunks.refresh()
+        sizes.append(size_of(shown, without=(other, view)))
+    return sizes[1] - sizes[0]
 
 
 def parts_of(job: LiveJob) -> dict[str, int]:
@@ -265,14 +282,16 @@ def main() -> None:
     parser.add_argument("--loaded", type=int, default=0, help="also restore so many of the last job")
     parser.add_argument("--parts", action="store_true", help="also print the parts of one job")
     chosen = parser.parse_args()
-    print("| attempts | days | events | memory, kB | on disk, kB | an event, us | a view, us |")
-    print("|---|---|---|---|---|---|---|")
+    print("| attempts | days | events | memory, kB | lines, kB | on disk, kB | an event, us | a view, us |")
+    print("|---|---|---|---|---|---|---|---|")
     for number in range(chosen.jobs):
         archive = FileArchive()
         known = folded(f"job-{number}", chosen.attempts, chosen.days, archive)
         events, views = known.events, known.views
         in_memory = size_of(known.job, without=(archive, DEFAULTS))
-        a_job = f"{in_memory / 1e3:.1f} | {archive.bytes_used / 1e3:.1f}"
+        assert known.job.known_view is not None  # noqa: S101 - it was viewed
+        lines = lines_of(known.job.known_view)
+        a_job = f"{in_memory / 1e3:.1f} | {lines / 1e3:.1f} | {archive.bytes_used / 1e3:.1f}"
         times = f"{events.each_us:.1f} | {views.each_us:.0f}"
         print(f"| {chosen.attempts} | {chosen.days:g} | {events.times:,} | {a_job} | {times} |", flush=True)
     if chosen.loaded:

@@ -20,13 +20,15 @@ from itertools import count
 import msgspec
 
 from ett_core.accounting import JobAccount
-from ett_core.accounting.account import nanoseconds, seconds
+from ett_core.accounting.account import in_nanoseconds, nanoseconds
 from ett_core.components import COMPONENTS, UNOBSERVED, UNSAVED_TRAINING
 
 CUTS_KEPT = 8
 """Cuts of one job that may stand at a time; of more, those stand that were made last."""
-ANEW = ("start.", "recover.", UNSAVED_TRAINING, UNOBSERVED)
-"""How the components begin that do not grow while a job trains; where they do, its past has changed."""
+ANEW = frozenset(
+    name for name in COMPONENTS if name.startswith(("start.", "recover.", UNSAVED_TRAINING, UNOBSERVED))
+)
+"""Components that do not grow while a job trains; where they do, its past has changed."""
 _serials = count(1)
 
 
@@ -45,7 +47,7 @@ class Cut(msgspec.Struct, frozen=True):
     @property
     def before_told(self) -> dict[str, int]:
         """Nanoseconds by component from the beginning of the job to that edge."""
-        left = {name: nanoseconds(amount) for name, amount in self.account.components.items()}
+        left = in_nanoseconds(self.account.components)
         for part in (*self.parts[max(self.told, 0) :], self.after):
             for name, amount in part.items():
                 left[name] -= nanoseconds(amount)
@@ -104,16 +106,16 @@ def signs_of(account: JobAccount) -> int:
             len(account.attempts),
             len(account.failures),
             last and (last.start, last.loop_start, last.outcome, last.critical_rank, last.leader),
-            tuple(each for each in account.components.items() if each[0].startswith(ANEW)),
+            tuple([each for each in account.components.items() if each[0] in ANEW]),
         )
     )
 
 
 class Table:
-    """Amounts by component of several parts, in columns.
+    """Nanoseconds by component of several parts, in columns.
 
-    >>> Table([{"training": 4, "stalled": 1}, {}, {"training": 2}]).in_seconds(1)
-    [{}, {'training': 2e-09}]
+    >>> Table([{"training": 4, "stalled": 1}, {}, {"training": 2}]).rows(1)
+    [{}, {'training': 2}]
     """
 
     __slots__ = ("_amounts", "_count", "_names")
@@ -124,18 +126,18 @@ class Table:
         self._names = _shared(tuple(name for name in COMPONENTS if name in told))
         self._amounts = array("q", [part.get(name, 0) for part in parts for name in self._names])
 
-    def in_seconds(self, first: int = 0) -> list[Mapping[str, float]]:
-        """The parts from one on, in seconds."""
+    def rows(self, first: int = 0) -> list[dict[str, int]]:
+        """The parts from one on, without what is zero."""
         width = len(self._names)
         return (
-            [self._part(at) for at in range(first * width, self._count * width, width)]
+            [self._row(at) for at in range(first * width, self._count * width, width)]
             if width
             else [{} for _ in range(first, self._count)]
         )
 
-    def _part(self, at: int) -> dict[str, float]:
+    def _row(self, at: int) -> dict[str, int]:
         row = self._amounts[at : at + len(self._names)]
-        return {name: seconds(amount) for name, amount in zip(self._names, row, strict=True) if amount}
+        return {name: amount for name, amount in zip(self._names, row, strict=True) if amount}
 
 
 @lru_cache(4096)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
@@ -36,19 +38,43 @@ def weight_of(weight: str, kind: Kind, prices: Mapping[str, float]) -> float:
     return kind.accelerators * price
 
 
-def groups_of(
-    sums: Sums, query: FleetQuery, window: Window, prices: Mapping[str, float]
-) -> tuple[FleetGroup, list[FleetGroup]]:
-    """All jobs that a query means, and its groups in order of their names.
+Groups: TypeAlias = tuple[FleetGroup, list[FleetGroup]]
+"""All jobs that a query means, and its groups in order of their names."""
+MadeOf: TypeAlias = Callable[[str, Callable[[], Groups]], Groups]
 
-    `prices` are of an hour of one accelerator, by its type.
+
+def anew(_window: str, make: Callable[[], Groups]) -> Groups:
+    """Make the groups of a window, whatever is known of it."""
+    return make()
+
+
+def groups_of(
+    sums: Sums,
+    query: FleetQuery,
+    windows: Sequence[Window],
+    prices: Mapping[str, float],
+    made_of: MadeOf = anew,
+) -> list[Groups]:
+    """What a query means in each of some windows; `prices` are of an hour of one accelerator, by its type.
+
+    `made_of` is given the name of each window and how its groups are made.
     """
     is_meant = query.kinds()
+    meant = [(kind, total) for kind, total in sums.totals() if is_meant(kind)]
     factors = defaultdict(float, prices) if query.weight == "cost" else None
+    return [made_of(window.name, partial(_groups_in, meant, query, window, factors)) for window in windows]
+
+
+def _groups_in(
+    totals: Sequence[tuple[Kind, Total]],
+    query: FleetQuery,
+    window: Window,
+    factors: Mapping[str, float] | None,
+) -> Groups:
     everything = _Group(window, factors)
     groups: dict[str, _Group] = {}
-    for kind, total in sums.of_window(window.name):
-        if is_meant(kind):
+    for kind, total in totals:
+        if total.jobs(window.name):
             amounts = total.amounts_ns(window.name)
             weighted = amounts if query.weight == "job" else held_ns(kind, amounts)
             everything.add(kind, total, weighted)

@@ -3,33 +3,33 @@
     edges      0           10            20
     job a          training 8  |  stalled 2        parts: training 8 in "0", stalled 2 in "1"
 
-The whole of each job is the sum of its parts in whole nanoseconds, so parts add up to the whole. What
-was read is kept: time alone changes nothing of jobs that are over, and of those that train only the part
-that goes on (`cuts.py`). As one part after the other begins, only those are read of a job that are new,
-and the sums are only changed by jobs that have changed (`running_sums.py`).
+The whole of each job is the sum of its parts in whole nanoseconds, so parts add up to the whole. Jobs that
+were over before the first moment, or began after the last, are not looked at. What was read is kept: time
+alone changes nothing of jobs that are over, and of those that train only the part that goes on (`cuts.py`).
+As one part after the other begins, only those are read of a job that are new, and the sums are only changed
+by jobs that have changed (`running_sums.py`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 
 import msgspec
 
 from ett_core.accounting import AttemptAccount, JobAccount
-from ett_core.accounting.account import nanoseconds
+from ett_core.accounting.account import in_nanoseconds
 from ett_exporter.breath import breathe
 from ett_exporter.cuts import Table, signs_of
-from ett_exporter.fleet_sums import Sums
 from ett_exporter.recent import AtHand, Recent
-from ett_exporter.running_sums import NOTHING, Kept, RunningSums, Spread
+from ett_exporter.running_sums import NOTHING, Kept, Nanoseconds, RunningSums, Spread
 from ett_exporter.service import Service
 from ett_exporter.views import JobView
 
-KEPT_AT_ONCE = 16
-"""Jobs of which nothing is read, between pauses."""
+PUT_AT_ONCE = 32
+"""Jobs of which little is new, between pauses."""
 MOST_KEPT = 30_000
 """Jobs that are over, and cuts of others, at some 1 kB each."""
 RUNNING = 2
@@ -40,7 +40,7 @@ class _Read(msgspec.Struct, frozen=True):
     """What was read of a job while these were its attempts."""
 
     attempts: Sequence[AttemptAccount]
-    amounts: Sequence[Mapping[str, float]]
+    amounts: Sequence[Nanoseconds]
 
 
 class FleetSpans:
@@ -50,56 +50,63 @@ class FleetSpans:
         self._service = service
         self._read: AtHand[tuple[str, tuple[float, ...]], _Read] = AtHand(most)
         self._kept: AtHand[tuple[str, int, float], Kept] = AtHand(most)
-        self._running: Recent[tuple[tuple[float, ...], Hashable], RunningSums] = Recent(RUNNING)
+        self._running: Recent[tuple[tuple[float, ...], bool, Hashable], RunningSums] = Recent(RUNNING)
         self._lock = threading.Lock()
 
     @contextmanager
     def sums(
-        self, views: Sequence[JobView], edges: Sequence[float], now: float, which: Hashable = None
-    ) -> Iterator[Sums]:
+        self,
+        views: Sequence[JobView],
+        edges: Sequence[float],
+        now: float,
+        which: Hashable = None,
+        *,
+        by_state: bool = True,
+    ) -> Iterator[RunningSums]:
         """The sums of some jobs in each part between `edges` (Unix seconds), and in all of them.
 
         `which` says what jobs they are, where the same ones may be asked for again between these edges.
+        Without `by_state` jobs are of one kind whatever state they are in, and a new state changes no sums.
         """
-        running = RunningSums(tuple(edges)) if which is None else self._running_sums(tuple(edges), which)
+        running = self._running_sums(tuple(edges), which, by_state=by_state)
+        begin, end = edges[0], edges[-1]
+        views = [view for view in views if view.account.end >= begin and view.account.start < end]
         with running.lock:
-            for number, view in enumerate(views):
-                if not running.has(view):
-                    running.put(view, self._of_job(view, running.edges, now))
-                if number % KEPT_AT_ONCE == 0:
+            for number, view in enumerate(running.new_of(views)):
+                running.put(view, self._of_job(view, running.edges, now))
+                if number % PUT_AT_ONCE == 0:
                     breathe()
             running.keep_only(views)
-            yield running.sums
+            yield running
 
-    def _running_sums(self, edges: tuple[float, ...], which: Hashable) -> RunningSums:
+    def _running_sums(self, edges: tuple[float, ...], which: Hashable, *, by_state: bool) -> RunningSums:
+        if which is None:
+            return RunningSums(edges, by_state=by_state)
+        key = (edges, by_state, which)
         with self._lock:
-            known = self._running.get((edges, which))
+            known = self._running.get(key)
             if known is None:
-                known = RunningSums(edges)
-                self._running.put((edges, which), known)
+                known = RunningSums(edges, by_state=by_state)
+                self._running.put(key, known)
             return known
 
     def _of_job(self, view: JobView, edges: tuple[float, ...], now: float) -> Spread:
-        """The seconds of a job in each part; it is read only where an edge cuts it."""
+        """The time of a job in each part; it is read only where an edge cuts it."""
         account = view.account
         if account.end <= edges[0] or account.start >= edges[-1] or edges[0] >= edges[-1]:
             return NOTHING
-        parts = list(pairwise(edges))
-        if any(begin <= account.start and account.end <= end for begin, end in parts):
-            return Spread(
-                None,
-                0,
-                [
-                    account.components if begin <= account.start and account.end <= end else {}
-                    for begin, end in parts
-                ],
-            )
+        place = bisect_right(edges, account.start) - 1
+        if place >= 0 and account.end <= edges[place + 1]:
+            parts: list[Nanoseconds] = [{} for _ in edges[1:]]
+            parts[place] = in_nanoseconds(account.components)
+            return Spread(None, 0, parts)
         if not account.finished:
             return self._of_live_job(account, edges, now)
         key = (account.job_id, edges)
         known = self._read.get(key)
         if known is None or known.attempts is not account.attempts:
-            known = _Read(account.attempts, self._service.spans(account.job_id, now, edges))
+            spans = self._service.spans(account.job_id, now, edges)
+            known = _Read(account.attempts, [in_nanoseconds(part) for part in spans])
             breathe()
             self._read.put(key, known)
         return Spread(None, 0, known.amounts)
@@ -134,16 +141,15 @@ class FleetSpans:
         cut = self._service.cut(key[0], now, edges[len(parts) :])
         breathe()
         if cut is None:
-            return Spread(None, 0, list(self._service.spans(key[0], now, edges)))
+            return Spread(None, 0, [in_nanoseconds(p) for p in self._service.spans(key[0], now, edges)])
         signs = signs_of(cut.account)
         if kept is not None and (kept.signs != signs or not self._service.stands(key[0], kept.serial)):
             return None
-        amounts = [*parts, *cut.parts]
+        amounts = [*parts, *map(in_nanoseconds, cut.parts)]
         if not cut.serial:
             return Spread(None, 0, amounts)
         told = len(parts) + cut.told
-        past = [{name: nanoseconds(amount) for name, amount in part.items()} for part in amounts[:told]]
-        table = Table([*past, cut.before_told])
+        table = Table([*amounts[:told], cut.before_told])
         new = Kept(edges, told, signs, cut.serial, cut.account.as_of, table)
         self._kept.put(key, new)
         return Spread(new, told, amounts[told:])

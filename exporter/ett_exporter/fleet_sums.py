@@ -13,11 +13,13 @@ one thread at a time.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from ett_core.accounting import JobAccount
 from ett_core.accounting.account import nanoseconds
 from ett_core.components import RECOVER_QUEUE
 from ett_exporter.views import JobView
@@ -43,7 +45,7 @@ class Part(msgspec.Struct, frozen=True):
 
     kind: Kind
     windows: Mapping[str, Mapping[str, float]]
-    """Seconds by component, by window."""
+    """Amounts by component, by window: seconds, or what its sums take for nanoseconds."""
     starts: Sequence[tuple[float, float]]
     """When it began to train, and how long that took."""
     failed_at: Sequence[float]
@@ -51,8 +53,8 @@ class Part(msgspec.Struct, frozen=True):
     """When it trained again after a failure, and how long that took."""
 
 
-def kind_of(view: JobView) -> Kind:
-    """The kind of a job."""
+def kind_of(view: JobView, *, of_all_states: bool = False) -> Kind:
+    """The kind of a job; with `of_all_states` jobs share it whatever state they are in."""
     label = view.label
     return Kind(
         label("cluster"),
@@ -60,30 +62,37 @@ def kind_of(view: JobView) -> Kind:
         label("model"),
         label("scheduler"),
         view.details.accelerator_type,
-        view.account.state,
+        "" if of_all_states else view.account.state,
         view.accelerator_weight,
         view.purpose,
     )
 
 
-def part_of(view: JobView, windows: Mapping[str, Mapping[str, float]] | None = None) -> Part:
-    """What a job contributes, with its trailing windows or others that were asked for."""
+def part_of(view: JobView) -> Part:
+    """What a job contributes, with its trailing windows."""
     account = view.account
     return Part(
         kind=kind_of(view),
-        windows=view.windows if windows is None else windows,
-        starts=() if account.tts_s is None else ((account.start + account.tts_s, account.tts_s),),
+        windows=view.windows,
+        starts=starts_of(account),
         failed_at=[f.time for f in account.failures],
         recoveries=[(f.time + f.ttr_s, f.ttr_s) for f in account.failures if f.ttr_s is not None],
     )
 
 
+def starts_of(account: JobAccount) -> Sequence[tuple[float, float]]:
+    """When a job began to train, and how long that took; nothing where it has not yet."""
+    return () if account.tts_s is None else ((account.start + account.tts_s, account.tts_s),)
+
+
 class Total:
     """The jobs of one kind together."""
 
-    __slots__ = ("_parts", "_windows", "failed_at", "recoveries", "starts")
+    __slots__ = ("_changes", "_in_ns", "_parts", "_windows", "failed_at", "recoveries", "starts")
 
-    def __init__(self) -> None:
+    def __init__(self, in_ns: Callable[[float], int], changes: Counter[str]) -> None:
+        self._in_ns = in_ns
+        self._changes = changes
         self._parts = 0
         self._windows: dict[str, tuple[list[int], dict[str, int]]] = {}
         self.starts: list[tuple[float, float]] = []
@@ -109,20 +118,25 @@ class Total:
         self._parts += (now is not None) - (before is not None)
         old, new = before or _NOTHING, now or _NOTHING
         for window in {**old.windows, **new.windows}:
-            self._move(window, old.windows.get(window, {}), new.windows.get(window, {}))
+            self.move(window, old.windows.get(window, {}), new.windows.get(window, {}))
         _exchange(self.starts, old.starts, new.starts)
         _exchange(self.failed_at, old.failed_at, new.failed_at)
         _exchange(self.recoveries, old.recoveries, new.recoveries)
 
-    def _move(self, window: str, old: Mapping[str, float], new: Mapping[str, float]) -> None:
+    def move(self, window: str, old: Mapping[str, float], new: Mapping[str, float]) -> None:
+        """A job that had some time in a window has other time there."""
+        if old == new:
+            return
+        self._changes[window] += 1
         jobs, amounts = self._windows.setdefault(window, ([0], {}))
         jobs[0] += bool(new) - bool(old)
-        for component, seconds in new.items():
-            before_s = old.get(component, 0.0)
-            if seconds != before_s:
-                _add(amounts, component, nanoseconds(seconds) - nanoseconds(before_s))
+        in_ns = self._in_ns
+        for component, amount in new.items():
+            before = old.get(component, 0)
+            if amount != before:
+                _add(amounts, component, in_ns(amount) - in_ns(before))
         for component in old.keys() - new.keys():
-            _add(amounts, component, -nanoseconds(old[component]))
+            _add(amounts, component, -in_ns(old[component]))
 
 
 _NOTHING = Part(Kind("", "", "", "", "", "", 0, ""), {}, (), (), ())
@@ -131,7 +145,11 @@ _NOTHING = Part(Kind("", "", "", "", "", "", 0, ""), {}, (), (), ())
 class Sums:
     """The totals of all kinds."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_ns: Callable[[float], int] = nanoseconds) -> None:
+        """`in_ns` makes nanoseconds of the amounts of parts."""
+        self._in_ns = in_ns
+        self.changes: Counter[str] = Counter()
+        """How often the time of any job in each window was exchanged for other time."""
         self._totals: dict[Kind, Total] = {}
 
     def change(self, before: Part | None, now: Part | None) -> None:
@@ -146,8 +164,16 @@ class Sums:
                 del self._totals[before.kind]
         if now is not None:
             if now.kind not in self._totals:
-                self._totals[now.kind] = Total()
+                self._totals[now.kind] = Total(self._in_ns, self.changes)
             self._totals[now.kind].change(None, now)
+
+    def move(self, kind: Kind, window: str, old: Mapping[str, float], new: Mapping[str, float]) -> None:
+        """A job of a kind, which is there, has other time in a window."""
+        self._totals[kind].move(window, old, new)
+
+    def totals(self) -> Iterable[tuple[Kind, Total]]:
+        """All kinds of jobs, and their totals."""
+        return self._totals.items()
 
     def of_window(self, window: str) -> Iterator[tuple[Kind, Total]]:
         """The kinds of which a job has time in a window, and their totals."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import pairwise
@@ -24,7 +25,7 @@ from ett_exporter.answers import (
 )
 from ett_exporter.cache_answers import caches_of_job, job_caches_answer
 from ett_exporter.cache_types import Caches, JobCaches
-from ett_exporter.fleet import Window, groups_of, left_out
+from ett_exporter.fleet import MadeOf, Window, anew, groups_of, left_out
 from ett_exporter.fleet_spans import FleetSpans, edges_of
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.job_rows import job_row, jobs_together
@@ -53,7 +54,7 @@ from ett_exporter.queries import (
     TimelineQuery,
 )
 from ett_exporter.running_sums import WHOLE
-from ett_exporter.service import QUICKLY_S, Service
+from ett_exporter.service import Service
 from ett_exporter.views import WINDOWS_S, JobPage, JobView
 
 ROWS_RENEWED = 50
@@ -194,8 +195,9 @@ class Reads:
             store_write_mean_s=stats.store_write_s / stats.store_writes if stats.store_writes else None,
         )
 
-    def _views(self, jobs: Filter) -> list[JobView]:
-        return jobs.chosen(self._service.known_views(self._service.clock()))
+    def _views(self, jobs: Filter, since: float = -math.inf) -> list[JobView]:
+        """Jobs that are meant; of those that were over before a moment, maybe not all."""
+        return jobs.chosen(self._service.known_views(self._service.clock(), since))
 
     def _page(self, job_id: str, begin: float | None = None, end: float | None = None) -> JobPage:
         page = self._service.page(job_id, self._service.clock(), begin, end)
@@ -217,32 +219,44 @@ class Reads:
             for view in self._views(replace(query, purpose="")):
                 sums.change(None, part_of(view))
             return self._answer(sums, query, [window])
-        roster = self._service.roster
-        roster.renew(now, QUICKLY_S)
-        with roster.sums() as ledger:
+        self._service.renew(now)
+        with self._service.roster.sums() as ledger:
             return self._answer(ledger.windows, query, [window])
 
     def _fleet_between(self, query: FleetQuery, now: float) -> tuple[int, list[FleetPart]]:
-        views = self._views(replace(query, purpose=""))
         begin, end = query.begin, now if query.end is None else query.end
         if begin is None and query.end is None:
             begin = now - WINDOWS_S[query.window]
+        views = self._views(replace(query, purpose=""), -math.inf if begin is None else begin)
         if begin is None:
             begin = min((view.account.start for view in views), default=now)
         edges = edges_of(begin, end, query.buckets or 1)
         parts = list(pairwise(edges)) if query.buckets else []
         named = [Window(*part, str(place)) for place, part in enumerate(parts)]
         jobs = None if query.end is None else replace(query, purpose="", weight="job", group_by=None)
-        with self._spans.sums(views, edges, now, jobs) as sums:
-            return self._answer(sums, query, [Window(begin, end, WHOLE), *named])
+        by_state = query.group_by == "state"
+        with self._spans.sums(views, edges, now, jobs, by_state=by_state) as running:
+            how = (query.weight, query.group_by, query.purpose)
+            windows = [Window(begin, end, WHOLE), *named]
+            return self._answer(
+                running.sums,
+                replace(query, state=""),
+                windows,
+                lambda window, make: running.made_of(window, how, make),
+            )
 
     def _answer(
-        self, sums: Sums, query: FleetQuery, windows: Sequence[Window]
+        self,
+        sums: Sums,
+        query: FleetQuery,
+        windows: Sequence[Window],
+        made_of: MadeOf = anew,
     ) -> tuple[int, list[FleetPart]]:
-        prices, found = self._service.settings.prices, []
-        for window in windows:
-            whole, groups = groups_of(sums, query, window, prices)
-            found.append(FleetPart(begin=window.begin, end=window.end, all=whole, fleet=groups))
+        answers = groups_of(sums, query, windows, self._service.settings.prices, made_of)
+        found = [
+            FleetPart(begin=window.begin, end=window.end, all=whole, fleet=groups)
+            for window, (whole, groups) in zip(windows, answers, strict=True)
+        ]
         return left_out(sums, query, windows[0]), found
 
 

@@ -7,6 +7,7 @@ for, and all of them, one after the other, by the upkeep.
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
@@ -144,14 +145,21 @@ class Service:
         """Every job as of `now`, in the order in which they were first heard of."""
         return [view for job in self.jobs.all() if (view := job.view(now)) is not None]
 
-    def known_views(self, now: float) -> list[JobView]:
-        """The latest view of every job, in order of first hearing; those of a small fleet are renewed.
+    def renew(self, now: float) -> None:
+        """Make views new before an answer about many jobs: all of a small fleet, the oldest of a large one.
 
-        Of a large one only some are: it would take long, and is done in between anyway (`exposition.Ticker`).
+        To make all of those new would take long, and is done in between anyway (`Exposition.tick`).
         """
         self.roster.renew(now, RENEW_FOR_S if len(self.roster) <= SMALL_FLEET else QUICKLY_S)
-        jobs = self.jobs.all()
-        views = (job.known_view if isinstance(job, LiveJob) else job.view(now) for job in jobs)
+
+    def known_views(self, now: float, since: float = -math.inf) -> list[JobView]:
+        """The latest view of every job, in order of first hearing, after `renew`.
+
+        Jobs that were over before `since` (Unix seconds) may be left out.
+        """
+        self.renew(now)
+        jobs = [job for job in self.jobs.all() if isinstance(job, LiveJob) or job.end >= since]
+        views = [job.known_view if isinstance(job, LiveJob) else job.view(now) for job in jobs]
         return [view for view in views if view is not None]
 
     def renewed(self, views: Iterable[JobView], now: float) -> list[JobView]:

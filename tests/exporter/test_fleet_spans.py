@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import random
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
 from plausible import EPOCH, plausible
 
 from ett_core import events as ev
+from ett_exporter.fleet import Window, groups_of
 from ett_exporter.fleet_spans import FleetSpans
 from ett_exporter.live import LiveJob
 from ett_exporter.places import Kept, Place
+from ett_exporter.queries import FleetQuery
 
 
 class OneJob:
@@ -53,8 +56,8 @@ class OneJob:
 def parts(spans, view, edges, now):
     """Nanoseconds by component in each part, and in all."""
     names = [*(str(place) for place in range(len(edges) - 1)), "whole"]
-    with spans.sums([view], edges, now, "all") as sums:
-        return [[dict(total.amounts_ns(name)) for _, total in sums.of_window(name)] for name in names]
+    with spans.sums([view], edges, now, "all") as running:
+        return [[dict(total.amounts_ns(name)) for _, total in running.sums.of_window(name)] for name in names]
 
 
 def edges_at(now, size_s, count):
@@ -128,8 +131,9 @@ class SomeJobs:
         return self.jobs[job_id].spans(job_id, now, edges)
 
 
+@pytest.mark.parametrize("by_state", [True, False])
 @pytest.mark.parametrize("seed", range(100 if os.environ.get("ETT_FULL") == "1" else 4))
-def test_sums_that_go_on_are_those_of_the_jobs_as_they_are(seed):
+def test_sums_that_go_on_are_those_of_the_jobs_as_they_are(seed, by_state):
     """Whichever jobs go on, come or are asked for no more, from question to question."""
     source = random.Random(seed)
     told = {f"job-{number}": plausible(source)[0] for number in range(4)}
@@ -145,16 +149,48 @@ def test_sums_that_go_on_are_those_of_the_jobs_as_they_are(seed):
                 views[name] = some.jobs[name].job.view(now)
         shown = [view for view in views.values() if view is not None and source.random() < 0.9]
         edges = edges_at(now, 60.0, 12)
-        assert added(spans, shown, edges, now) == added(FleetSpans(some), shown, edges, now)
+        anew = added(FleetSpans(some), shown, edges, now, by_state)
+        assert added(spans, shown, edges, now, by_state) == anew
 
 
-def added(spans, views, edges, now):
-    """Jobs, nanoseconds by component and moments, by part and kind of job."""
-    with spans.sums(views, edges, now, "all") as sums:
+def added(spans, views, edges, now, by_state):
+    """Jobs, nanoseconds by component and moments by part and kind of job; what was made of parts holds."""
+    with spans.sums(views, edges, now, "all", by_state=by_state) as running:
+        assert groups(running, edges) == groups_of(running.sums, EVERYTHING, windows(edges), {})
         return {
             name: {
                 kind: (total.jobs(name), dict(total.amounts_ns(name)), total.starts, total.failed_at)
-                for kind, total in sums.of_window(name)
+                for kind, total in running.sums.of_window(name)
             }
             for name in [*(str(place) for place in range(len(edges) - 1)), "whole"]
         }
+
+
+EVERYTHING = FleetQuery(purpose="", group_by="team")
+
+
+def windows(edges):
+    """All of the time, and each of its parts."""
+    parts = [Window(*part, str(place)) for place, part in enumerate(pairwise(edges))]
+    return [Window(edges[0], edges[-1], "whole"), *parts]
+
+
+def groups(running, edges):
+    """The groups of each of these, made anew only where that is due."""
+    return groups_of(
+        running.sums, EVERYTHING, windows(edges), {}, lambda name, make: running.made_of(name, "", make)
+    )
+
+
+def test_what_was_made_of_a_part_that_is_over_is_not_made_again():
+    """While a job trains, of six parts the last is another one, and so is all of the time."""
+    one, (first, *reports) = OneJob(), training(35)
+    one.tell([first, *reports[:-2]])
+    spans, found = FleetSpans(one), []
+    for report in reports[-2:]:
+        one.tell([report])
+        now = report.time + 1.0
+        edges = edges_at(now, 300.0, 6)
+        with spans.sums([one.job.view(now)], edges, now, "all") as running:
+            found.append(groups(running, edges))
+    assert [before is after for before, after in zip(*found, strict=True)] == [False, *[True] * 5, False]

@@ -108,7 +108,7 @@ def test_the_sums_are_those_of_the_jobs_one_by_one(seen, course, query, end):
             ledger.put(view)
             latest[name] = view
     window = Window(end - WINDOWS_S[query.window], end, query.window)
-    whole, groups = groups_of(ledger.windows, query, window, PRICES)
+    ((whole, groups),) = groups_of(ledger.windows, query, [window], PRICES)
     there = [v for v in latest.values() if v.windows[query.window] and query.kinds()(kind_of(v))]
     assert expected(there, query.weight, window) == shown(whole, query.weight)
     keys = {getattr(kind_of(view), query.group_by) for view in there} if query.group_by else set()
@@ -139,6 +139,6 @@ def test_a_job_whose_description_changes_moves_as_a_whole(seen):
     ledger.put(view)
     ledger.put(moved)
     window = Window(END - 604_800, END, "7d")
-    whole, groups = groups_of(ledger.windows, FleetQuery(window="7d", group_by="team"), window, {})
+    ((whole, groups),) = groups_of(ledger.windows, FleetQuery(window="7d", group_by="team"), [window], {})
     assert [group.key for group in groups] == ["another"]
     assert whole.failures == groups[0].failures == len(view.account.failures) > 0

@@ -285,7 +285,17 @@ def test_a_span_of_the_fleet_is_exact(api):
 
 
 @pytest.mark.parametrize("weight", ["job", "accelerator", "cost"])
-@pytest.mark.parametrize("chosen", [{}, {"group_by": "cluster"}, {"cluster": "c1"}, {"text": "team/"}])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"group_by": "cluster"},
+        {"group_by": "state"},
+        {"cluster": "c1"},
+        {"state": "succeeded"},
+        {"text": "team/"},
+    ],
+)
 def test_buckets_add_up_to_their_window(api, weight, chosen):
     """Equal parts follow each other; what they hold together is what the window holds without parts."""
     whole = api.get("/api/v1/fleet", window="1h", weight=weight, **chosen)
@@ -321,6 +331,42 @@ def test_parts_of_a_job_that_is_over_are_read_again_when_more_of_it_comes(api, s
     after = api.get("/api/v1/fleet", **query)
     assert after == Api(api.service).get("/api/v1/fleet", **query) != before
     assert after["all"]["components"]["evaluation"] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("parts", [{}, {"begin": BEGIN, "end": BEGIN + 3600, "buckets": 12}])
+def test_a_small_fleet_is_as_of_now_whatever_the_question(service, story, parts):
+    """Of sixty jobs, each of whose views takes a millisecond, none is shown as it was when last asked for."""
+    opened = service(now=NOW)
+    for number in range(60):
+        for body in story(f"job-{number}", ended=False).bodies().values():
+            opened.ingest(body)
+    api, passed_ms = Api(opened), iter(range(10**6))
+    opened.roster._monotonic = lambda: next(passed_ms) / 1000
+    before, after = [], []
+    for found, at in ((before, NOW), (after, NOW + 2)):
+        opened.clock = lambda at=at: at
+        found.append(api.get("/api/v1/fleet", weight="job", **parts)["all"]["total"])
+    assert after[0] - before[0] == pytest.approx(60 * 2.0)
+
+
+def test_jobs_that_were_over_before_a_span_are_not_read_for_it(service, story, monkeypatch):
+    """The store is asked for a job that is closed only where it has time in the span."""
+    opened = service(now=NOW)
+    for body in story("gone").bodies().values():
+        opened.ingest(body)
+    opened.views(NOW)
+    later = NOW + 8 * 86_400
+    opened.clock = lambda: later
+    opened.upkeep.close_jobs(later)
+    opened.upkeep.close_jobs(later)
+    read = []
+    closed_job = opened.store.closed_job
+    monkeypatch.setattr(opened.store, "closed_job", lambda name: read.append(name) or closed_job(name))
+    api = Api(opened)
+    assert api.get("/api/v1/fleet", begin=later - 86_400, end=later, buckets=12)["all"]["jobs"] == 0
+    assert read == []
+    assert api.get("/api/v1/fleet", begin=BEGIN, end=later, buckets=12)["all"]["jobs"] == 1
+    assert read
 
 
 def test_without_prices_cost_is_refused_in_words(service):

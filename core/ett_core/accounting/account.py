@@ -183,6 +183,11 @@ def in_seconds(amounts_ns: Mapping[str, int]) -> dict[str, float]:
     return {c: seconds(amounts_ns[c]) for c in COMPONENTS if amounts_ns.get(c)}
 
 
+def in_nanoseconds(amounts: Mapping[str, float]) -> dict[str, int]:
+    """Whole nanoseconds by component, from seconds."""
+    return {component: nanoseconds(amount) for component, amount in amounts.items()}
+
+
 def seconds(amount_ns: int) -> float:
     """Seconds of an amount of nanoseconds."""
     return amount_ns / NS
