@@ -64,7 +64,12 @@ _BY_WORD = re.compile(
     r"|floating point exception|core dumped|fatal python error|sigsegv|sigabrt|sigbus|sigill)",
     re.IGNORECASE | re.ASCII,
 )
-_REPORT = re.compile(r"\bfailed \(exitcode\b|\bexits? with return code\b", re.IGNORECASE | re.ASCII)
+_REPORT = re.compile(
+    r"\bfailed \(exitcode\b|\bexits? with return code\b"
+    r"|\b(?:rank|worker|process|child|task|replica) \S{1,12} (?:has |was )?"
+    r"(?:crashed|exited|failed|ended|died|terminated) with\b",
+    re.IGNORECASE | re.ASCII,
+)
 _BY_ABORT = re.compile(r"sigabrt|\babort(?:ed)?\b", re.IGNORECASE | re.ASCII)
 EXIT_NEEDLES = (
     "exitcode",

@@ -87,6 +87,7 @@ SENSES: tuple[Sense, ...] = (
     Sense("network_fault", ("network", "failed|gone|down|unreachable|absent|late")),
     Sense("dataloader_failure", ("loader", "gone|late|killed|failed"), ("damaged",)),
     Sense("data_corrupt", ("sample", "damaged")),
+    Sense("data_corrupt", ("sample", "unread"), ("checkpoint", "setting"), raised_only=True),
     Sense("service_error", ("service", "unreachable|late|gone"), raised_only=False),
     Sense("user_cancelled", ("user", "killed|job"), raised_only=False),
     Sense("native_crash", ("crash", "crashed")),
@@ -122,7 +123,10 @@ _OF_PLACES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "data_corrupt",
         ),
         (r"/(?:omegaconf|hydra|jsonargparse)/|/pydantic|argparse\.py", "config_error"),
-        (r"/(?:boto3|botocore|s3fs|gcsfs|adlfs)/", "object_store"),
+        (
+            r"/(?:boto3|botocore|s3fs|gcsfs|adlfs|minio|oss2)/|/(?:google/cloud|azure)/storage/",
+            "object_store",
+        ),
         (r"distributed/rendezvous\.py|elastic/rendezvous/", "rendezvous_failure"),
     )
 )
@@ -148,12 +152,13 @@ _CAUGHT = re.compile(
 """Says where an exception was raised that is printed below."""
 _CODE = re.compile(
     r"\bgpu[-_]?\d[\w.-]{0,80}|<[^<>\n]{0,200}>"
+    r"|(?:\b[\w.]{1,40}=[^\s,=]{1,80},? ){2,60}\b[\w.]{1,40}=[^\s,=]{1,80}"
     r"|\[(?:'[^'\n]{0,200}', ){1,200}'[^'\n]{0,200}'\]|\{'(?:[^{}\n]|\{[^{}\n]{0,400}\}){0,400}\}"
     r"|\S{1,200}\.(?:cc|cpp|cu|h|hpp|py|go|rs|c):\d{1,6}\b:?|\b[\w-]{1,80}\.(?:py|sh|ipynb)\b"
     r"|(?<![\w/.])[a-z][\w-]{0,62}/[a-z][\w.-]{0,100}-\d{1,5}\b(?!/)",
     re.ASCII,
 )
-"""Hosts, pods, command lines, objects, places and programs: named after much that they do not speak of."""
+"""Hosts, pods, command lines, lists of settings, objects, places and programs: named after much else."""
 _STATE = re.compile(
     r"(?:^|[|=\s:])(NODE_FAIL|BOOT_FAIL|PREEMPTED|TIMEOUT|DEADLINE|OUT_OF_MEMORY|REVOKED)(?:[|\s]|$)",
     re.ASCII,

@@ -12,6 +12,7 @@ from itertools import groupby
 
 import msgspec
 
+from ett_core.failures.certainty import is_certain
 from ett_core.failures.classes import CLASSES, LIKELY, NOT_A_FAILURE, UNKNOWN
 from ett_core.failures.lines import Sighting
 from ett_core.failures.order import SKEW_S, by_time, earliest
@@ -26,8 +27,6 @@ WAITED_WITHIN_S = 60.0
 EVIDENCE_SHOWN = 20
 MESSAGE_CHARACTERS = 300
 _WAITED_FOR = ("checkpoint_stall", "compile_slow")
-_EFFECTS = ("collective_timeout", "peer_failure", "rendezvous_failure", "straggler")
-"""Classes that say what was seen and not why it came to that: never certain."""
 _TIMEOUT_MS = re.compile(
     r"timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|timeout of (\d{1,12}) ?ms", re.IGNORECASE | re.ASCII
 )
@@ -214,7 +213,7 @@ def _cascade(seen: Sequence[Sighting]) -> Sighting | None:
 
 def _diagnosis(chosen: Sighting, seen: Sequence[Sighting]) -> Diagnosis:
     known = CLASSES[chosen.failure_class]
-    confidence = CERTAIN if _is_certain(chosen, seen) else LIKELY
+    confidence = CERTAIN if is_certain(chosen, seen) else LIKELY
     if chosen.failure_class == UNKNOWN or chosen.role == CONTEXT:
         confidence = UNKNOWN
     return Diagnosis(
@@ -230,14 +229,6 @@ def _diagnosis(chosen: Sighting, seen: Sequence[Sighting]) -> Diagnosis:
         evidence=_evidence(chosen, seen),
         message=_message(chosen.text),
     )
-
-
-def _is_certain(chosen: Sighting, seen: Sequence[Sighting]) -> bool:
-    """A cause was seen, not an effect, and nothing that had waited or lost its partner before it."""
-    if not chosen.certain or chosen.role != ROOT or chosen.weak or chosen.failure_class in _EFFECTS:
-        return False
-    before = (s for s in seen if s.role == CASCADE and not s.weak and s.failure_class in _EFFECTS)
-    return not any(s.source == chosen.source and by_time(s) < by_time(chosen) for s in before)
 
 
 def _rank_of_same(chosen: Sighting, seen: Sequence[Sighting]) -> int | None:

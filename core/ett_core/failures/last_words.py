@@ -43,7 +43,8 @@ _END = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _SURVIVED = re.compile(
-    r"\bretry(?:ing)?\b(?! count)|\bcontinuing\b|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b|\bfalling back\b"
+    r"(?<!not )(?<!longer )\bretry(?:ing)?\b(?! count)"
+    r"|\bcontinuing\b|\bignor(?:ed|ing)\b|\bskipp(?:ed|ing)\b|\bfalling back\b"
     r"|\brecovered\b|\bexit code[ :=]{0,3}0\b",
     re.IGNORECASE | re.ASCII,
 )

@@ -26,7 +26,7 @@ _EXCEPTION = re.compile(
 )
 AT_WARNING = re.compile(
     r"(?:^|[\s\[:])W(?:\d{3,4})? (?=[\w\d])|\bWARNING\b|(?<!NCCL )\bWARN\b|^warn(?:ing)?:|\bwarnings\.warn\b"
-    r"|\bNCCL INFO\b",
+    r"|\bNCCL INFO\b|\b[A-Z][A-Za-z]{2,40}Warning: ",
     re.ASCII,
 )
 _LAST_TRY = re.compile(r"\bretrying \(?(\d{1,4}) ?(?:/|of) ?\1\b.*", re.ASCII)
@@ -62,6 +62,8 @@ _SECOND_HAND = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """Tells of what was found elsewhere, or of one command of a script."""
+_ARROW = re.compile(r"^-{2,8}> {0,4}\d{1,6} ")
+"""How a notebook shows the line of a frame that raised."""
 _FRAMES = ("File ", "raise ", "frame #", "except", "class ", "import ", "from ")
 
 
@@ -170,7 +172,8 @@ def number_in(match: re.Match[str] | None) -> int | None:
 
 def _is_frame(text: str) -> bool:
     """A line of a traceback that is no exception."""
-    return spoken(text).lstrip().startswith(_FRAMES)
+    line = _ARROW.sub("", spoken(text)).lstrip()
+    return line.startswith(_FRAMES)
 
 
 def _by_needle() -> dict[str, Sequence[int]]:

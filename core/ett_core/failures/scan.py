@@ -81,6 +81,8 @@ def scan(
                 found = _by_message(data, hit, rules) or in_general(
                     text, meaning_of_place(text, frames_above(data, hit.start))
                 )
+            elif found.generic and found.failure_class == "service_error":
+                found = _of_place(found, text, frames_above(data, hit.start))
             elif found.generic and found.failure_class == "checkpoint_incompatible":
                 if in_a_save(frames_above(data, hit.start)):
                     found = in_general(text, Meaning("checkpoint_save_failed", ROOT))
@@ -90,6 +92,12 @@ def scan(
             starts.append(hit.start)
     seen = _without_survived(data, starts, seen)
     return [*seen, *_unnamed_end(data, LineNumbers(lines), where, seen, rules)]
+
+
+def _of_place(found: Sighting, text: str, frames: str) -> Sighting:
+    """What a request was for, by the code that made it, where its own words do not tell."""
+    meant = meaning_of_place(text, frames)
+    return in_general(text, meant) if meant is not None else found
 
 
 def _by_message(data: bytes, hit: Hit, rules: Sequence[Rule]) -> Sighting | None:

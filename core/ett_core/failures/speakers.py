@@ -44,7 +44,11 @@ _WHO = (
     rf"|{_HOST}"
 )
 _BEGINNING = re.compile(rf" {{0,3}}(?:{_STAMP} ?|(?:{_WHO}) ?)(?:(?:{_STAMP}|{_WHO}) ?){{0,4}}", re.ASCII)
-_LEVEL = re.compile(r"[IWEFVD]\d{4} \d\d:\d\d:\d\d\.\d{1,9} {1,4}\d{1,9} \S{1,120}:\d{1,6}\] ?", re.ASCII)
+_LEVEL = re.compile(
+    r"[IWEFVD]\d{4} \d\d:\d\d:\d\d\.\d{1,9} {1,4}\d{1,9} \S{1,120}:\d{1,6}\] ?"
+    r"|^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[A-Za-z_][\w.]{0,80}:(?!/)",
+    re.ASCII,
+)
 _NAME = re.compile(rf"(?<![\w\[<(])(?:{_POD}|{_HOST})", re.ASCII)
 _OF_NOBODY = re.compile(f"{_STAMP}|{_BAR}", re.ASCII)
 READ_WITHIN = 200

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ett_core.failures.needles import LINE_LIMIT
 from ett_core.failures.places import OPENED
-from ett_core.failures.speakers import READ_WITHIN, parted, said
+from ett_core.failures.speakers import READ_WITHIN, parted, said, spoken
 
 IGNORED = "Exception ignored "
 FRAMES_AT_MOST = 120
@@ -45,6 +45,8 @@ STEPS_BEHIND = 2
 """Steps that must follow an error without a traceback: it may have been written while they ran."""
 STEPS_BEHIND_A_LOSS = 3
 """Steps that must follow the loss of a partner, or a wait for it, that ended nothing."""
+LINES_THAT_LET_BE = 3
+"""Lines behind an error in which its speaker may say that it matters to nobody."""
 BEFORE_BYTES, AFTER_BYTES = 4_096, 12_288
 """How far before and behind a traceback steps are looked for."""
 
@@ -56,6 +58,12 @@ _WENT_WELL = re.compile(
     r"^\W{0,3}(?:success(?:ful(?:ly)?)?|done|(?:training|job|run)\b[^\n]{0,40}\b(?:completed?|finished|succeeded))\W{0,3}$",
     re.IGNORECASE | re.ASCII,
 )
+_LET_BE = re.compile(
+    r"^\W{0,4}(?:\[[^\]\n]{0,40}\] {0,2}){0,3}"
+    r"(?:ignoring|skipping|falling back|retrying|will retry|trying again|continuing)\b",
+    re.IGNORECASE | re.ASCII,
+)
+"""How a line begins behind an error that ended nothing."""
 _NO_STEP = re.compile(rb"Error\b|Exception\b|^wandb: |^\s{4}", re.ASCII)
 
 
@@ -139,6 +147,8 @@ def _outlived(data: bytes, block: tuple[int, int], ending: Ending, after: Ending
     if least is None or (after is not None and not after.is_root):
         return False
     line_end = data.find(b"\n", start) + 1 or len(data)
+    if ending.is_of_program and _let_be(data, start, line_end):
+        return True
     if ending.is_of_others and after is None and _went_well(data[line_end : line_end + AFTER_BYTES]):
         return True
     speaker = _speaker(data[start : start + LINE_LIMIT])
@@ -148,6 +158,23 @@ def _outlived(data: bytes, block: tuple[int, int], ending: Ending, after: Ending
     advances = sum(later > earlier for earlier, later in pairwise([*before, *steps]))
     is_anew = ending.is_of_others and steps[:1] < before
     return not is_anew and advances >= (least if before else max(least - 1, 1))
+
+
+def _let_be(data: bytes, start: int, line_end: int) -> bool:
+    """Whether who told of the error that begins at `start` goes on at once to say that it does without."""
+    speaker = _speaker(data[start : start + LINE_LIMIT])
+    at = line_end
+    for _ in range(LINES_THAT_LET_BE):
+        end = data.find(b"\n", at, at + LINE_LIMIT)
+        line = data[at : end if end >= 0 else at + LINE_LIMIT]
+        if _speaker(line) != speaker:
+            return False
+        if _LET_BE.match(spoken(line.decode("latin-1"))):
+            return True
+        if end < 0:
+            return False
+        at = end + 1
+    return False
 
 
 def _went_well(text: bytes) -> bool:

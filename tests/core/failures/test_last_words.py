@@ -31,6 +31,7 @@ GOES_ON = (
     "eval: failed cases 3 of 100, error 0.03",
     "INFO job 7: 0 failed",
     "ERROR: no optional package; continuing",
+    "/app/a.py:24: UserWarning: a: cannot open '/af_7': No such file or directory\n  warn(it)",
     "INFO: aborted duplicate upload\nINFO: epoch 2 begins",
     "INFO worker 3 exited with code 0",
     "df: /opt/.triton/autotune: No such file or directory",
@@ -80,3 +81,15 @@ def test_last_words_of_one_rank_do_not_hide_what_another_said():
     one = scan(b"FATAL: the plugin is in state 7", Where(source="0.log"))
     other = scan(b"Sending process 165 closing signal SIGTERM", Where(source="1.log"))
     assert judge([*one, *other]).failure_class == "peer_failure"
+
+
+def test_that_nobody_tries_again_ends_it():
+    said = "ERROR watcher: not retrying the job due to its wall clock limit (it was killed on its node)"
+    assert diagnosis(said).failure_class == "time_limit"
+    assert diagnosis(said.replace("not retrying", "retrying")).failure_class == "not_a_failure"
+
+
+def test_where_threads_stand_tells_of_a_hang_where_nothing_else_explains_the_end():
+    stack = 'Thread 512 (idle): "MainThread"\n    wait (acme/queue.py:7)\n    <module> (train.py:9)\n'
+    assert (diagnosis(f"step 7 loss 2.0\n{stack}").failure_class) == "hang"
+    assert diagnosis(f"{stack}Connection closed by localRank 2\n").failure_class == "peer_failure"

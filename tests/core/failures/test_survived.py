@@ -42,6 +42,10 @@ SURVIVED = {
     "[1,3]<stderr>:  File 'x'\n[1,3]<stderr>:ValueError: x\n[1,3]<stderr>:step 11\n",
     "the loss of a partner": "step 10\nNCCL WARN Net : Connection closed by remote peer 10.0.0.4<5>\n"
     "step 11\nstep 12\nstep 13\n",
+    "of a choice that its tuner goes on without": "E1129 10:00:00.1 7 acme/tuner.py:7] OutOfResources: "
+    "out of resource: shared memory\n"
+    "E1129 10:00:00.1 7 acme/tuner.py:7] Ignoring this choice.\n",
+    "of a part that is tried anew": "[rank2]: ValueError: an answer was cut\n[rank2]: Retrying in 5 s\n",
     "a module that is not needed": "ModuleNotFoundError: No module named 'tb'\nstep 1\nstep 2\nstep 3\n",
     "beside a bar": BAR.format(10) + CALLS + "ValueError: x\n" + BAR.format(11),
 }
@@ -55,6 +59,9 @@ ENDED = {
     "checkpoint_save_failed|one step ran": "step 10\nERROR failed to save checkpoint: late\nstep 11\n",
     "time_limit|steps of a time of grace": "step 10\nslurmstepd: error: *** JOB 12 ON n1 CANCELLED AT"
     " 2026-01-02T03:04:05 DUE TO TIME LIMIT ***\nstep 11\nstep 12\n",
+    "user_code|another one goes on": "[rank1]: KeyError: 'x'\n[rank0]: Skipping the upload\n",
+    "storage_full|what is skipped then": "OSError: [Errno 28] No space left on device: '/a/b'\n"
+    "Skipping the upload\n",
     "user_code|a summary": "step 10\n" + CALLS + "ValueError: x\nwandb: Run summary:\nwandb:      step 11\n",
     "user_code|an epoch in a message": "epoch 3\n"
     + CALLS

@@ -122,18 +122,16 @@ GPU = (
         failure_class="gpu_app_fault",
         needles=(
             "illegal memory access",
-            "device-side assert",
             "misaligned address",
             "invalid program counter",
             "invalid address space",
             "memory access fault by gpu",
             "warp illegal",
         ),
-        pattern=r"illegal memory access|device-side assert|(?:cuda|hip|triton).{0,60}(?:misaligned address"
+        pattern=r"illegal memory access|(?:cuda|hip|triton).{0,60}(?:misaligned address"
         r"|invalid program counter|invalid address space)|access fault by gpu|warp illegal",
         example="RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered",
-        counter_example="Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
-        certain=True,
+        counter_example="the memory was accessed illegally by nobody",
     ),
     Rule(
         failure_class="gpu_app_fault",
@@ -147,8 +145,8 @@ GPU = (
     ),
     Rule(
         failure_class="gpu_app_fault",
-        needles=("assertion `", "assertion '"),
-        pattern=r"\.cuh?:\d+:.{0,400}\b(?:block|thread): \[.{0,200}\] assertion",
+        needles=("assertion `", "assertion '", "device-side assert"),
+        pattern=r"device-side assert|\.cuh?:\d+:.{0,400}\b(?:block|thread): \[.{0,200}\] assertion",
         example="Indexing.cu:1141: indexSelectLargeIndex: block: [615,0,0], thread: [1,0,0] Assertion `i < n` failed.",
         counter_example="test_model.py:14: Assertion `x == y` was checked",
         certain=True,
@@ -181,7 +179,6 @@ GPU = (
         pattern=r"cuda.{0,60}busy or unavailable|cudaErrorDevicesUnavailable|exclusive[_ ]process",
         example="RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
         counter_example="the line is busy or unavailable",
-        certain=True,
     ),
     Rule(
         failure_class="gpu_busy",

@@ -61,27 +61,21 @@ HOST = (
     ),
     Rule(
         failure_class="shm_exhausted",
-        needles=(
-            "bus error",
-            "unable to write to file </torch",
-            "out of shared memory",
-            "shared memory (shm)",
-        ),
+        needles=("bus error", "unable to write to file </torch", "shm_open"),
         pattern=r"(?:worker|loader).{0,120}bus error|bus error.{0,60}(?:worker|loader)|unable to write to file </torch"
         r"|shm_open.{0,40}no space",
         example="ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
         counter_example="out of resource: shared memory, Required: 81920, Hardware limit: 65536",
-        certain=True,
     ),
     Rule(
         failure_class="resource_limit",
         needles=(
             "too many open files",
+            "errno 24",
+            "emfile",
             "items of ancdata",
             "can't start new thread",
             "resource temporarily unavailable",
-            "errno 24",
-            "emfile",
             "no locks available",
             "memlock",
             "pthread_create failed",
@@ -92,7 +86,6 @@ HOST = (
         r"|memlock.{0,60}(?:limit|exceed|too low)|pthread_create failed|inotify.{0,40}limit",
         example="RuntimeError: received 0 items of ancdata",
         counter_example="opened 24 files, not too many",
-        certain=True,
     ),
     Rule(
         failure_class="storage_full",
@@ -266,7 +259,7 @@ HOST = (
             "will retry",
         ),
         pattern=r"setting it to zero|skipping (?:this )?(?:batch|step|update|iteration)(?!.{0,80}scale to (?:0\.0\b|\d\S{0,20}e-[23]\d\d))|grad(?:ient)?s? overflow(?!.{0,120}scale to (?:0\.0\b|\d\S{0,20}e-[23]\d\d))"
-        r"|trying again|will retry|\bretrying\b",
+        r"|(?<!not )trying again|will retry|(?<!not )(?<!longer )\bretrying\b",
         example="EmbeddingBoundsCheck: (at least one) Out of bounds access: index 77 >= 50. Setting it to zero.",
         counter_example="giving up: retries are used up",
     ),

@@ -47,7 +47,7 @@ THINGS: Mapping[str, str] = {
     " errno 113, errno 101, srd",
     "port": "port, address, addr, eaddrinuse, errno 98",
     "number": "nan, inf, infinite, non finite, not finite, nonfinite, overflow, diverg, infs, nans, infinity, floating point",
-    "loss": "loss, grad, gradient, backward, logit, activation, norm, weight, parameter, loss scale, backward 0",
+    "loss": "loss, grad, gradient, backward, logit, activation, norm, weight, parameter, loss scale, backward 0, output",
     "compiler": "compile, compiler, compilation, inductor, dynamo, triton, ptxas, nvcc, gcc, clang, ld, linker, lowering, llvm,"
     " mlir, nvrtc, hipcc, cxx, xla compilation, ninja, cutlass, aot autograd, graph break, ptx asm, cpp extension",
     "module": "failed to execute, container start, start container, enroot, no module, module not found, import error, cannot import, failed to import, import name, package, distribution not found, distribution was not, library, symbol, executable, command not, image, manifest, exec format, interpreter,"
@@ -71,7 +71,7 @@ THINGS: Mapping[str, str] = {
     "connecting": "connect, connecting, connection attempt",
     "stop": "received sigterm, got sigterm, caught sigterm, by sigterm, signal 15, got signal, cancelled at, sighup, signal exception, received signal, caught signal, death signal",
     "launcher": "non zero status, non zero exit, exit code, exitcode, exited with, exit status, returned non zero",
-    "supposed": "if, whether, when, unless, checking, handler, would, enabled, installed, listening, watching, policy, set to, configured,"
+    "supposed": "press, if, whether, when, unless, checking, handler, would, enabled, installed, listening, watching, policy, set to, configured,"
     " started, starting, registered, may, might, for more information, see also, how to, retry, retries, using, default, will be used",
     "harmless": "non fatal, nonfatal, corrected, no error, 0 error, without error, recovered, success, successful, successfully, ok, ready,"
     " has no, sufficient, healthy, restored, passed, complete, completed, finished, resolved, up to date, no longer needed, normal, none,"
@@ -126,6 +126,8 @@ TROUBLES: Mapping[str, str] = {
     "off the bus": "off the bus, is lost, gpu lost, device lost, init adapter fail, adapter failed, adapter fail, from bus, unable to determine the"
     " device handle, lost connection to gpu, gpu is lost, not detected, disappeared, gpu lost, be lost",
     "io trouble": "lock file, file lock, file locking, flock, input output error, i o error, io error, stale, read only, structure need cleaning, need cleaning, not connected, bad file descriptor, host is down, controller is down, errno 5, errno 6, errno 19, errno 30, errno 71, errno 74, errno 107, errno 116, errno 117, errno 121, failed to mount, mount failed, unmounted, disk failure, medium error, remounting, shut down file, mount volume, failed mount",
+    "unread": "could not load, cannot load, can t load, unable to load, failed to load, could not read, cannot read, can t read, unable to read, failed to read, could not open,"
+    " error reading, error loading",
     "denied": "permission denied, operation not permitted, not writable, errno 13, errno 1",
     "no file": "no such file, file not found, not found error, cannot find the file, does not exist, could not find, errno 2",
     "misuse": "illegal, misaligned, out of bound, access fault, assert, device side, launch failed, illegal address, page fault, mmu fault,"

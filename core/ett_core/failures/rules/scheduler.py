@@ -87,7 +87,6 @@ SCHEDULER = (
         example="node n17 is being drained: host maintenance at 18:00",
         counter_example="waiting for the queue to drain",
         at_warning=True,
-        certain=True,
     ),
     Rule(
         failure_class="evicted",
@@ -101,32 +100,40 @@ SCHEDULER = (
         needles=(
             "node_fail",
             "node failure",
-            "notready",
-            "not ready",
             "boot_fail",
             "boot id",
+            "kernel panic",
+            "unexpectedly rebooted",
+        ),
+        pattern=r"NODE_FAIL|\bnode failure (?:on|of)\b|due to node failure|BOOT_FAIL|boot id .{0,60}changed|kernel panic|unexpectedly rebooted",
+        example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***",
+        counter_example="node is not ready to take work yet; boot id 7 read",
+        certain=True,
+    ),
+    Rule(
+        failure_class="node_failure",
+        needles=(
+            "notready",
+            "not ready",
             "nodelost",
             "node lost",
             "node has failed",
             "unreachable",
             "nodeunreachable",
             "machine check",
-            "kernel panic",
             "nodeshutdown",
             "raylet",
             "node not responding",
             "watchdog: bug: soft lockup",
-            "unexpectedly rebooted",
             "is unresponsive",
         ),
-        pattern=r"NODE_FAIL|\bnode failure (?:on|of)\b|due to node failure|\bnode\b.{0,60}\bNotReady\b|NodeNotReady|node .{0,40}(?:became|is now|went) not ?ready|BOOT_FAIL"
-        r"|boot id .{0,60}changed|NodeLost|node lost|node .{0,60}(?:failed on all|has failed(?! to send)|unreachable|not responding)"
-        r"|nodes? .{0,40}not responding|kernel panic|machine check.{0,40}(?:exception|uncorrected)"
-        r"|NodeShutdown|raylet.{0,80}\bnode\b.{0,60}(?:died|dead)|actor .{0,80}node .{0,60}died|soft lockup|unexpectedly rebooted"
+        pattern=r"\bnode\b.{0,60}\bNotReady\b|NodeNotReady|node .{0,40}(?:became|is now|went) not ?ready"
+        r"|NodeLost|node lost|node .{0,60}(?:failed on all|has failed(?! to send)|unreachable|not responding)"
+        r"|nodes? .{0,40}not responding|machine check.{0,40}(?:exception|uncorrected)"
+        r"|NodeShutdown|raylet.{0,80}\bnode\b.{0,60}(?:died|dead)|actor .{0,80}node .{0,60}died|soft lockup"
         r"|\s{2,}(?-i:NotReady)(?:,\w{1,30})?\s{2,}|\bnode \S{1,80} is unresponsive",
-        example="slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***",
+        example="node gpu-7 went NotReady",
         counter_example="node is not ready to take work yet; boot id 7 read",
-        certain=True,
     ),
     Rule(
         failure_class="host_oom",

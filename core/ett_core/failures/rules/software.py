@@ -37,7 +37,7 @@ SOFTWARE = (
     Rule(
         failure_class="nan_loss",
         needles=("nan", "inf", "finite", "loss scale"),
-        pattern=r"(?:loss|grad\w*|norm|logits).{0,40}(?:\bis|\bbecame|\bwas|\bare|contains?|=|:) ?(?:\binfinite or nan|nan\b|inf\b|infinite|not finite|non-?finite)"
+        pattern=r"(?:loss|grad\w*|norm|logits|outputs?).{0,40}(?:\bis|\bbecame|\bwas|\bare|contains?|=|:) ?(?:\binfinite or nan|nan\b|inf\b|infinite|not finite|non-?finite)"
         r".{0,80}(?:stop|abort|exit|terminat|\bending\b|at (?:step|iter)|!|\braise|--)"
         r"|(?:\w+Error|Exception|assert\w*).{0,60}(?:loss|grad\w*|norm).{0,40}(?:\bnan\b|\binf\b|infinite|not finite|non-?finite)"
         r"|(?:\w+Error|Exception).{0,60}(?:\bnan\b|non-?finite).{0,60}(?:loss|grad|norm)"
@@ -164,7 +164,6 @@ SOFTWARE = (
         failure_class="environment_error",
         needles=(
             "modulenotfounderror",
-            "importerror",
             "undefined symbol",
             "cannot open shared object",
             "glibc",
@@ -179,12 +178,19 @@ SOFTWARE = (
             "exec format error",
             "oserror: lib",
         ),
-        pattern=r"ModuleNotFoundError|\bImportError\b|undefined symbol|cannot open shared object file|GLIBC(?:XX)?_[\d.]+.{0,20}not found"
+        pattern=r"ModuleNotFoundError|undefined symbol|cannot open shared object file|GLIBC(?:XX)?_[\d.]+.{0,20}not found"
         r"|CXXABI_[\d.]+.{0,20}not found|no module named|(?:python\d?|torchrun|srun|bash|sh)\b.{0,80}command not found|exec format error"
         r"|(?:cudnn|nccl|cuda|numpy|protobuf|torch\w*)\b.{0,40}version mismatch|compiled using numpy 1|can't open file .{0,200}no such file",
         example="ImportError: flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi",
         counter_example="WARNING optional module not installed: no such file or directory",
         certain=True,
+    ),
+    Rule(
+        failure_class="environment_error",
+        needles=("importerror",),
+        pattern=r"\bImportError\b",
+        example="ImportError: cannot import name 'fused_rope' from 'acme.ops'",
+        counter_example="no import errors were met",
     ),
     Rule(
         failure_class="config_error",
@@ -258,6 +264,16 @@ SOFTWARE = (
         r"|stalled for|blocked for more than \d+ seconds",
         example="no progress for 600 s; rank 3 is still alive",
         counter_example="the run is not stalled",
+        at_warning=True,
+    ),
+    Rule(
+        failure_class="hang",
+        role=CONTEXT,
+        needles=('): "mainthread"',),
+        pattern=r'\bThread (?:\d{1,10}|0x[0-9a-f]{1,16}) \((?:idle|active)[^()\n]{0,20}\): "MainThread"',
+        example='Thread 206492 (idle): "MainThread"',
+        counter_example="Thread 7 is idle: the MainThread works",
+        weak=True,
         at_warning=True,
     ),
     Rule(
