@@ -100,7 +100,7 @@ SENSES: tuple[Sense, ...] = (
     Sense("config_error", ("setting", "invalid|absent|failed"), raised_only=True),
     Sense("rendezvous_failure", ("connecting", "late|unreachable"), raised_only=True),
     Sense("external_stop", ("stop",), role=TEARDOWN),
-    Sense("hang", ("job", "stuck")),
+    Sense("hang", ("job", "stuck"), role=CASCADE),
 )
 """Meanings in the order in which they are tried."""
 

@@ -60,20 +60,22 @@ certain (3 of 18), and no victim is blamed (1 of 7); of the 43 unread, 39 were r
 nothing more were taken out then; that changed nothing. Of the four misses of that half one
 was mended later: a signal, in the words of torchrun.
 
-Then came 68 logs of public threads, none of which had a labelled text yet, labelled before the first run: then 57 fell into an accepted class (84 %), 4 of the 19 that were called certain should not have been, 1
-of the 11 that show victims only was given a root cause, and 4 of the 11 that are no failure were called one.
+Then came 68 logs of public threads, none of which had a labelled text yet, labelled before the first run:
+then 57 fell into an accepted class (84 %), 4 of the 19 that were called certain should not have been, 1 of
+the 11 that show victims only was given a root cause, and 4 of the 11 that are no failure were called one.
 What was missed in the half that was read was mended by its kind (a count of corrupt images of a data set's
-scan, what decoders of images warn of, a service thread's last words, a save that failed in the library that
-writes the file, the compiler of a vendor): there 29 of 31 are right (25 before), 1 of 11 is falsely certain
-(3 of 13), and none of 7 is a false alarm (3). Of the 37 unread, 32 were right before and after (86 %), 1 of 7
-is falsely certain (1 of 6), 1 of 8 victims is blamed and 1 of 4 is a false alarm, as before. What was missed there was
-mended last.
+scan, what decoders of images warn of, a service thread's last words, a save that failed in the library
+that writes the file, the compiler of a vendor): there 29 of 31 are right (25 before), 1 of 11 is falsely
+certain (3 of 13), and none of 7 is a false alarm (3). Of the 37 unread, 32 were right before and after (86
+%), 1 of 7 is falsely certain (1 of 6), 1 of 8 victims is blamed and 1 of 4 is a false alarm, as before.
+What was missed there was mended last.
 
-The last lot is 78 logs, again of threads of which nothing was labelled, over the kinds of the first 50, labelled
-before the first run, by who then mended: 76 fell into an accepted class (97 %), none of the 19 that were called
-certain should not have been (29 leave it open), none of the 11 that show victims only was given a root cause, and
-none of the 10 that are no failure were called one. In the half that was read 34 of 35 were right, then 35; in the
-other 42 of 43, before and after. Many of these labels accept several classes (34 of 78 one alone).
+The last lot is 78 logs, again of threads of which nothing was labelled, over the kinds of the first 50,
+labelled before the first run, by who then mended: 76 fell into an accepted class (97 %), none of the 19
+that were called certain should not have been (29 leave it open), none of the 11 that show victims only was
+given a root cause, and none of the 10 that are no failure were called one. In the half that was read 34 of
+35 were right, then 35; in the other 42 of 43, before and after. Many of these labels accept several
+classes (34 of 78 one alone).
 
 How well a text is read that no row was written for is estimated in `benchmarks/failures/`: there each text
 is read without the rows that only it needs.

@@ -54,9 +54,10 @@ DATA = (
             "decodererror",
             "datalosserror",
             "invalid jpeg",
+            "premature end of",
         ),
         pattern=r"tarfile\.ReadError|corrupt snappy|decompressing data|JSONDecodeError|codec can't decode byte|magic bytes not found"
-        r"|BadGzipFile|LZMAError|ZstdError|lz4\w*.{0,40}(?:error|corrupt)|DataLossError|invalid jpeg",
+        r"|BadGzipFile|LZMAError|ZstdError|lz4\w*.{0,40}(?:error|corrupt)|DataLossError|invalid jpeg|premature end of (?:jpeg|file)",
         example="zlib.error: Error -3 while decompressing data: incorrect header check",
         counter_example="time spent decompressing: 3 s",
     ),

@@ -221,7 +221,6 @@ HOST = (
             "corrupt",
             "invalid data found when processing input",
             "moov atom not found",
-            "premature end",
             "unexpected end of",
             "bad zip file",
             "badzipfile",
@@ -231,7 +230,7 @@ HOST = (
         pattern=r"image file is truncated|truncated (?:file|sample|record|image)|cannot identify image file"
         r"|\b(?:crc\d*|checksum)\b.{0,40}(?:mismatch|error|failed)|(?:sample|record|shard|image|parquet|tfrecord|arrow|dataset).{0,60}(?<!\d )corrupt"
         r"|corrupt(?:ed)? (?:sample|record|shard|image|jpeg|parquet|data|block)|invalid data found when processing|moov atom"
-        r"|premature end of (?:jpeg|file)|compressed file ended before|BadZipFile|magic bytes not found|not a parquet file",
+        r"|compressed file ended before|BadZipFile|magic bytes not found|not a parquet file",
         example="OSError: image file is truncated (12 bytes not processed)",
         counter_example="log output was truncated to 100 lines",
         certain=True,

@@ -58,17 +58,24 @@ SCHEDULER = (
             "reclaimed",
         ),
         pattern=r"due to preemption|(?:state|jobstate)=preempted\b|\|PREEMPTED\b|preemption(?:byscheduler| notice| by )"
-        r"|(?<!may be )(?<!can be )(?<!could be )preempted (?:by|in order|to accommodate)|(?:spot|preemptible|capacity)(?![\w-]{0,40}preempt).{0,60}(?:interrupt|terminat|reclaim|preempt)"
         r"|instance.{0,20}termination notice|interruption notice"
-        r"|(?<!no )(?<!if )(?<!whether )(?<!when )(?<!if the )(?<!whether the )(?<!when the )(?<!if a )(?<!when a )(?:node|instance|vm|machine|host|job|pod|worker|task|cluster|tpu|replica|allocation|reservation)s?\b"
-        r"(?: [\w.:/'-]{1,60})? (?:(?:was|were|is|are|has|have|got|gets|been|being|(?:about to|will) be|just) ){0,3}preempted\b"
-        r"|preempt(?:ion|ed) (?:signal|warning|event|request|detected)|(?:received|got|detected|caught) (?:a )?preempt(?:ion)?\b"
-        r"|compute\.instances\.preempted|(?:status:|changed to|is now|exited:) ?preempted\b|terminated due to preempt"
+        r"|compute\.instances\.preempted|(?:status:|changed to|exited:) ?preempted\b|terminated due to preempt"
         r"|reason:?\s*\"?preempt",
         example="slurmstepd: error: *** JOB 32 ON cn119 CANCELLED AT 2021-06-18T13:05:36 DUE TO PREEMPTION ***",
         counter_example="preemption handler installed, grace 60 s; a preemptible queue is used",
         at_warning=True,
         certain=True,
+    ),
+    Rule(
+        failure_class="preempted",
+        needles=("preempt", "spot instance", "spot interruption", "reclaimed"),
+        pattern=r"(?<!may be )(?<!can be )(?<!could be )preempted (?:by|in order|to accommodate)|(?:spot|preemptible|capacity)(?![\w-]{0,40}preempt).{0,60}(?:interrupt|terminat|reclaim|preempt)"
+        r"|(?<!no )(?<!if )(?<!whether )(?<!when )(?<!if the )(?<!whether the )(?<!when the )(?<!if a )(?<!when a )(?:node|instance|vm|machine|host|job|pod|worker|task|cluster|tpu|replica|allocation|reservation)s?\b"
+        r"(?: [\w.:/'-]{1,60})? (?:(?:was|were|is|are|has|have|got|gets|been|being|(?:about to|will) be|just) ){0,3}preempted\b"
+        r"|preempt(?:ion|ed) (?:signal|warning|event|request|detected)|(?:received|got|detected|caught) (?:a )?preempt(?:ion)?\b|is now ?preempted\b",
+        example="the node was preempted, saving what there is",
+        counter_example="preemption handler installed, grace 60 s; a preemptible queue is used",
+        at_warning=True,
     ),
     Rule(
         failure_class="evicted",
