@@ -45,8 +45,8 @@ def test_nothing_is_more_certain_than_it_can_be(each: Labelled):
 
 BORNE_OUT_BY = 3
 """Labelled logs that must bear a row out before it may call anything certain."""
-DID_IT = {"evicted", "hang", "maintenance", "preempted", "time_limit", "user_cancelled"}
-"""Classes of which rows read what is said by who did it: a scheduler, a cloud, ett's own launcher."""
+DID_IT = {"concurrent_start", "evicted", "hang", "maintenance", "preempted", "time_limit", "user_cancelled"}
+"""Classes of which rows read what is said by who did it: a scheduler, a cloud, ett itself."""
 
 
 def test_a_row_is_certain_only_where_labelled_logs_bear_it_out():
