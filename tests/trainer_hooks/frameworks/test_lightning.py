@@ -233,7 +233,7 @@ def test_an_asynchronous_save_is_durable_when_its_file_is_there(lit, played, sav
     ]
 
 
-def test_a_file_of_the_programs_own_is_written_as_without_us(lit, played, saves, tmp_path):
+def test_a_file_of_the_programs_own_is_written_as_without_us(lit, played, saves, tmp_path, capsys):
     """Beside asynchronous saves, from a thread of the program: it holds no step, and is not told."""
     from lightning.pytorch.plugins.io import AsyncCheckpointIO, TorchCheckpointIO
 
@@ -248,7 +248,9 @@ def test_a_file_of_the_programs_own_is_written_as_without_us(lit, played, saves,
     trainer = lit.trainer(saves, *callbacks, max_steps=2, plugins=[AsyncCheckpointIO()])
     trainer.fit(lit.Module(), lit.loader("wait"))
     assert own.is_file()
-    assert told.of("checkpoint_durable") == told.of("checkpoint_failed") == []
+    assert [event.step for event in told.of("checkpoint_durable")] == [2]
+    assert told.of("checkpoint_failed") == []
+    assert "ettwatch" not in capsys.readouterr().err
 
 
 def test_a_checkpoint_of_weights_alone_is_nothing_to_resume_from(lit, played, saves):

@@ -122,7 +122,8 @@ class Run:
         def uploaded(
             plugin: Theirs, checkpoint: Theirs, path: Theirs, *args: Theirs, **kwargs: Theirs
         ) -> Theirs:
-            if get_ident() == self._thread:
+            is_ours = isinstance(checkpoint, dict) and "global_step" in checkpoint
+            if get_ident() == self._thread or not is_ours:
                 return save(plugin, checkpoint, path, *args, **kwargs)
             recorder = self.recorder
             began_s = recorder.monotonic()
