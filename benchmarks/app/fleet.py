@@ -27,15 +27,30 @@ JOB = "bench/000001"
 
 
 @contextmanager
-def serving(*words: str) -> Iterator[tuple[str, int]]:
-    """A service of `ett` on a free port: its address and its process id."""
-    with subprocess.Popen([ETT, *words, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+def started(*command: str | Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A program that goes on until the block ends, and the line that it says once it is ready.
+
+    One that ends before is an error: what was measured without it is of something else.
+    """
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            line = process.stdout.readline() if process.stdout else ""
-            yield next(word for word in line.split() if word.startswith("http://")), process.pid
+            line = process.stdout.readline().strip() if process.stdout else ""
+            yield process, line
+            if process.poll() is not None:
+                raise SystemExit(f"ended before the end: {process.args}")
         finally:
             process.terminate()
             process.wait(60)
+
+
+@contextmanager
+def serving(*words: str) -> Iterator[tuple[str, int]]:
+    """A service of `ett` on a free port: its address and its process id."""
+    with started(ETT, *words, "--port", "0") as (process, line):
+        url = next((word for word in line.split() if word.startswith("http://")), None)
+        if url is None:
+            raise SystemExit(f"ett {words[0]} said {line!r}")
+        yield url, process.pid
 
 
 @contextmanager
@@ -43,20 +58,18 @@ def feeding(exporter: str, jobs: int, made: Path) -> Iterator[None]:
     """The jobs of a made store go on; ends with the block."""
     words = [sys.executable, HERE / "feed.py", "--exporter", exporter, "--jobs", str(jobs)]
     command = [*words, "--made", made, "--live"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            tell(process.stdout.readline().strip() if process.stdout else "")
-            yield
-        finally:
-            process.terminate()
-            process.wait(60)
+    with started(*command) as (_, line):
+        tell(line)
+        yield
 
 
 def make(folder: Path, jobs: int) -> None:
-    """Fill a store, unless one of so many jobs is there."""
+    """Fill a store, unless one of so many jobs is there; one that was left half filled is made anew."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / MADE).exists():
         return
+    for half in folder.glob(f"{STORE}*"):
+        half.unlink()
     with serving("exporter", "--database", str(folder / STORE)) as (exporter, _):
         words = [HERE / "feed.py", "--exporter", exporter, "--jobs", str(jobs), "--made", folder / MADE]
         subprocess.run([sys.executable, *words], check=True)

@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--app", default="http://127.0.0.1:8501")
     parser.add_argument("--job", required=True, help="the job to open")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--pages", nargs="*", help="names of pages (default: all)")
+    parser.add_argument("--pages", nargs="+", choices=[*pages("")], help="default: all")
     chosen = parser.parse_args()
     known = {name: page for name, page in pages(chosen.job).items() if name in (chosen.pages or pages(""))}
     told: dict[str, list[Opening]] = {name: [] for name in known}

@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--app", nargs="+", default=["http://127.0.0.1:8501"], help="one, or rivals")
     parser.add_argument("--job", required=True, help="the job to open")
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--pages", nargs="*", help="names of pages (default: all)")
+    parser.add_argument("--pages", nargs="+", choices=[*pages("")], help="default: all")
     parser.add_argument("--private", action="store_true", help="in a private window")
     chosen = parser.parse_args()
     known = {name: page for name, page in pages(chosen.job).items() if name in (chosen.pages or pages(""))}
