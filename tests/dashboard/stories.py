@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -232,7 +233,7 @@ def running(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
             yield url, process
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(PATIENCE_S)
 
 
 @contextmanager
@@ -243,8 +244,12 @@ def exporting(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def post(url: str, story: Story) -> None:
-    """Send what a story has told since the last time, as the shipper does."""
+    """Send what a story has told since the last time, as the shipper does; lists of jobs tell it from now on.
+
+    They are of views up to a second old, older on a busy machine; to ask for a job renews its view.
+    """
     for lines in story.take().values():
         answer = send(f"{url}/api/v1/segments", content=lines, headers={"X-Ett-Sent-At": str(time.time())})
         assert answer.status_code == 200, answer.text
         assert answer.json()["rejected"] == []
+    assert get(f"{url}/api/v1/jobs/{quote(story.job_id)}").status_code == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from html import escape, unescape
 from pathlib import Path
 from urllib.parse import quote
@@ -26,12 +27,30 @@ ALIKE = 0.6
 browsing = pytest.mark.service("chromium")
 
 
-def told(address: str) -> str:
-    """The first view in the document at an address."""
-    answer = get(address)
-    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
-    (found,) = re.findall(r'<template shadowrootmode="closed">(.*?)</template>', answer.text, re.DOTALL)
-    return found.split("</style>")[1]
+def told(address: str, part: str = "") -> str:
+    """The first view in the document at an address, once it holds a part."""
+
+    def read() -> str:
+        answer = get(address)
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+        (found,) = re.findall(r'<template shadowrootmode="closed">(.*?)</template>', answer.text, re.DOTALL)
+        return found.split("</style>")[1]
+
+    return holding(part, read)
+
+
+def holding(part: str, read: Callable[[], str]) -> str:
+    """What is read, once it holds a part: a document waits only a moment for the exporter."""
+    until_s = time.monotonic() + PATIENCE_S
+    while part not in (found := read()):
+        assert time.monotonic() < until_s, part
+        time.sleep(0.1)
+    return found
+
+
+def named(table: str) -> str:
+    """What the document says of a table of that name."""
+    return f"<caption>{table}</caption>"
 
 
 def words(html: str) -> str:
@@ -39,9 +58,10 @@ def words(html: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def posted(exporter: str) -> str:
-    """The job that these tests look at."""
-    post(exporter, recovered("first/seen", time.time() - 1000, 960, job_name="Seen at once", team="First"))
+def posted(exporter: str) -> Story:
+    """The job that goes on of those that these tests look at."""
+    seen = recovered("first/seen", time.time() - 1000, 960, job_name="Seen at once", team="First")
+    post(exporter, seen)
     over = recovered("first/over", time.time() - 1000, 960, job_name="Over at once", team="First over")
     over.succeed(970, 1)
     post(exporter, over)
@@ -49,29 +69,41 @@ def posted(exporter: str) -> str:
     while not get(f"{exporter}/api/v1/fleet?window=24h&team=First").json()["all"]["effective_ratio"]:
         assert time.monotonic() < until_s  # sums are of views up to a second old
         time.sleep(0.1)
-    return "first/seen"
+    return seen
 
 
-@pytest.mark.usefixtures("posted")
-def test_fleet_says_its_sentence_figures_and_rows_at_once(app):
+def trains(exporter: str, story: Story) -> None:
+    """The job reports this moment: one that is silent for long is called stalled."""
+    story.go_on(1)
+    post(exporter, story)
+
+
+def test_fleet_says_its_sentence_figures_and_rows_at_once(app, exporter, posted):
     """What is in trouble, what the fleet reached, and each job with its state, as on the page."""
-    shown = words(told(f"{app}/?team=First"))
+    trains(exporter, posted)
+    shown = words(told(f"{app}/?team=First", named("Jobs")))
     parts = (r"Seen at once\s+training", r"ETT, 24 h\s+\d", "1 job spent .* accelerator-hours", "1 job ")
     for part in parts:
         assert re.search(part, shown), part
     assert "Seen at once" not in words(told(f"{app}/?team=nobody"))
 
 
-def test_a_job_says_how_it_is_and_where_its_time_went_at_once(app, exporter, posted):
-    """The sentence, the figures, every second by component, and the start that the address chooses."""
-    answer = get(f"{exporter}/api/v1/jobs/{posted}").json()
-    html = told(f"{app}/job?id={quote(posted, safe='')}&attempt=0")
-    shown = words(html)
+def test_a_job_says_how_it_is_at_once(app, exporter, posted):
+    """The sentence of a job that goes on, and the start that the address chooses."""
+    trains(exporter, posted)
+    shown = words(told(f"{app}/job?id={quote(posted.job_id, safe='')}&attempt=0", named("Attempts")))
     assert re.search(r"Training, step [\d,]+, last progress", shown)
-    assert f"{answer['ett_percent']:.1f} %" in shown
-    cells = dict(re.findall(r'data-component="([\w.]+)" title="[^"]*"><td>.*?<td>([\d,.]+)</td>', html))
-    assert cells.keys() == answer["components"].keys()
     assert "Attempt 0 was in its loop after" in shown
+
+
+@pytest.mark.usefixtures("posted")
+def test_a_job_says_where_its_time_went_at_once(app, exporter):
+    """The figures, and every second by component, of a job that is over."""
+    answer = get(f"{exporter}/api/v1/jobs/first/over").json()
+    html = told(f"{app}/job?id=first%2Fover", named("Attempts"))
+    assert f"{answer['ett_percent']:.1f} %" in words(html)
+    cells = dict(re.findall(r'data-component="([\w.]+)" title="[^"]*"><td>.*?<td>([\d,.]+)</td>', html))
+    assert cells == {name: f"{seconds:,.1f}" for name, seconds in answer["components"].items()}
 
 
 @pytest.mark.parametrize(
@@ -112,15 +144,31 @@ def test_a_document_of_another_streamlit_is_left_as_it_is():
     assert shell("<html><head></head><body></body></html>") is None
 
 
-def test_words_of_a_job_stay_words(app, exporter):
-    """No name ends the place where it stands."""
+@pytest.fixture(scope="module")
+def hostile(app: str, exporter: str) -> dict[str, str]:
+    """Addresses at which a job with a hostile name and team is told, by the table that stands there."""
     story = Story("first/hostile", time.time() - 300, job_name=HOSTILE, team=HOSTILE)
     story.train(story.start(5, 0), 250, 0)
     post(exporter, story)
-    for address in (f"{app}/?rows=more&text=first%2Fhostile", f"{app}/job?id=first/hostile"):
-        html = told(address)
-        assert escape(HOSTILE)[:40] in html
+    return {"Jobs": f"{app}/?text=first%2Fhostile", "Attempts": f"{app}/job?id=first/hostile"}
+
+
+def test_words_of_a_job_stay_words(hostile):
+    """No name ends the place where it stands."""
+    for address in hostile.values():
+        html = told(address, escape(HOSTILE)[:40])
         assert not re.search("<(script|img)", html)
+
+
+@browsing
+@pytest.mark.parametrize("table", ["Jobs", "Attempts"])
+def test_a_browser_takes_words_of_a_job_for_words(hostile, page, table):
+    """Nothing of a hostile name runs or is fetched, and all of it is seen."""
+    seen_first(page, hostile[table], table)
+    first = "document.getElementById('ett-first').shadowRoot"
+    assert HOSTILE[:40] in page.evaluate(f"{first}.textContent")
+    assert page.evaluate(f"{first}.querySelectorAll('script, img, bdi *').length") == 0
+    assert page.evaluate("window.broken") is None
 
 
 def test_a_table_says_which_words_are_inert():
@@ -152,14 +200,15 @@ def facts(page: sync_api.Page, root: str, name: str) -> list[list[list[str]]]:
     )
 
 
-def seen_first(page: sync_api.Page, address: str) -> None:
+def seen_first(page: sync_api.Page, address: str, table: str) -> None:
     """Open a page of which the first view can be looked into; it stays, as the app never begins."""
 
     def open_up(route: sync_api.Route) -> None:
         if route.request.resource_type != "document":
             route.continue_()
             return
-        html = route.fetch().text().replace('shadowrootmode="closed"', 'shadowrootmode="open"')
+        html = holding(named(table), lambda: route.fetch().text())
+        html = html.replace('shadowrootmode="closed"', 'shadowrootmode="open"')
         assert html.count("import(app)") == 1
         route.fulfill(body=html.replace("import(app)", "undefined"), content_type="text/html; charset=utf-8")
 
@@ -176,7 +225,7 @@ def seen_first(page: sync_api.Page, address: str) -> None:
 def test_what_is_seen_first_is_like_the_page_and_has_no_fault(app, page, path, table, height):
     """The same parts at the same places above the charts; the table is built as the page builds it."""
     page.set_viewport_size({"width": 1280, "height": height})
-    seen_first(page, app + path)
+    seen_first(page, app + path, table)
     expect(page.get_by_role("table", name=table)).to_be_visible()
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
@@ -221,7 +270,15 @@ def test_a_scrolled_first_view_stays_where_it_was(app, page):
         server.on_message(lambda said: socket.send(said) if is_open else held.append((socket, said)))
 
     page.route_web_socket("**/_stcore/stream", hold)
-    page.goto(f"{app}/job?id=first%2Fseen")
+
+    def is_high() -> bool:
+        """Whether the document came with what the exporter knows."""
+        page.goto(f"{app}/job?id=first%2Fseen", wait_until="commit")
+        held.clear()
+        page.wait_for_load_state()
+        return page.evaluate("document.getElementById('ett-first').scrollHeight") > 400 + 120
+
+    until(page, is_high, "the first view stays empty")
     until(page, lambda: held, "the app does not answer")
     page.evaluate("document.getElementById('ett-first').scrollTo(0, 120)")
     is_open.append(True)
