@@ -11,7 +11,9 @@ from urllib.parse import urlencode
 
 from ett_core.boards import BOARD_OF_PAGE, board_uid
 
-SHARED = ("window", "weight", "team", "cluster", "model", "scheduler", "purpose", "text", "zone", "price")
+SETTINGS = ("weight", "zone", "price")
+"""Parameters that say how figures are shown, and choose nothing among jobs."""
+SHARED = ("window", *SETTINGS, "team", "cluster", "model", "scheduler", "purpose", "text")
 """Parameters that mean the same on every page."""
 
 
@@ -23,6 +25,15 @@ def to_page(path: str, chosen: Mapping[str, str] | None = None, **own: str) -> s
     """
     shared = {name: value for name, value in (chosen or {}).items() if name in SHARED and value}
     return _with_query(path or "./", shared | own)
+
+
+def settings_of(asked: Mapping[str, str]) -> dict[str, str]:
+    """What an address says of how figures are shown.
+
+    >>> settings_of({"zone": "Asia/Tokyo", "team": "a", "price": ""})
+    {'zone': 'Asia/Tokyo'}
+    """
+    return {name: value for name in SETTINGS if (value := asked.get(name))}
 
 
 def to_job(job_id: str, chosen: Mapping[str, str] | None = None) -> str:

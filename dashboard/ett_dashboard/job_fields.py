@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ett_core.colours import state_group
 from ett_core.components import GROUP_COLOURS
 from ett_core.purposes import TRAINING
@@ -17,8 +19,13 @@ NOT_IN_METRICS = ("state_age_s",)
 STATE = Kind(lambda state: str(state).replace("_", " "), end=False)
 
 
-def fields(now: float, *, is_whole: bool = True) -> list[Field[Job]]:
-    """The columns of the table of jobs at `now` (Unix seconds); from metrics not all can be filled."""
+def fields(
+    now: float, chosen: Mapping[str, str] | None = None, *, is_whole: bool = True
+) -> list[Field[Job]]:
+    """The columns of the table of jobs at `now` (Unix seconds); from metrics not all can be filled.
+
+    Links keep what was `chosen`.
+    """
 
     def since(moment_s: float | None) -> float | None:
         return None if moment_s is None else max(now - moment_s, 0.0)
@@ -29,7 +36,7 @@ def fields(now: float, *, is_whole: bool = True) -> list[Field[Job]]:
             "Job",
             "Name of the job, else its identity.",
             lambda job: job.title,
-            href=lambda job: to_job(job.job_id),
+            href=lambda job: to_job(job.job_id, chosen),
             hint=lambda job: job.job_id,
         ),
         STATE(

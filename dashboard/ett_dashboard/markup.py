@@ -70,10 +70,10 @@ def said(words: Sentence) -> str:
     return f'<p class="ett-said">{escape(words.how[:1].upper() + words.how[1:])}. {do}</p>'
 
 
-def attention(jobs: Sequence[Job], now: float) -> str:
-    """The jobs in trouble, one line each, with a way to them."""
+def attention(jobs: Sequence[Job], now: float, asked: Mapping[str, str] | None = None) -> str:
+    """The jobs in trouble, one line each, with a way to them that keeps what was asked for."""
     rows = "".join(
-        f'<a class="ett-alarm ett-go" href="{to_job(job.job_id)}" target="_self">'
+        f'<a class="ett-alarm ett-go" href="{escape(to_job(job.job_id, asked))}" target="_self">'
         f"{chip(job.state)}<b>{of_job(job.title, 48)}</b>"
         f"<span>{escape(sentence(job, now).how)}</span></a>"
         for job in jobs

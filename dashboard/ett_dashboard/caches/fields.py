@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 
 from ett_dashboard.addresses import to_job
@@ -18,15 +18,15 @@ COMPARE = Column(title="Compare", help="Puts the run into the comparison, as the
 BYTES = Kind(lambda value: size(float(value or 0.0)))
 
 
-def fields(zone: tzinfo) -> list[Field[CacheRunRow]]:
-    """The columns of the table of runs."""
+def fields(zone: tzinfo, chosen: Mapping[str, str] | None = None) -> list[Field[CacheRunRow]]:
+    """The columns of the table of runs; links keep what was `chosen`."""
     return [
         text(
             "run",
             "Run",
             "Name of the job and number of the attempt: a run is one attempt.",
             run_name,
-            href=lambda run: to_job(run.job_id),
+            href=lambda run: to_job(run.job_id, chosen),
             hint=lambda run: run.id,
         ),
         moments(zone)("start", "Started", "When the attempt began."),

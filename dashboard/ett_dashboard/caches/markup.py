@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from ett_core.fleet.caches import VERDICTS
@@ -12,7 +12,7 @@ from ett_dashboard.caches.frames import comparison_rows
 from ett_dashboard.caches.rows import CacheRunRow, Comparison
 from ett_dashboard.caches.words import run_name, surprise_sentence, verdict_colour
 from ett_dashboard.failures.markup import mark
-from ett_dashboard.markup import of_job
+from ett_dashboard.markup import link, of_job
 
 NOT_TOLD = "nothing told"
 
@@ -49,11 +49,11 @@ def reasons(found: Comparison) -> str:
     return f'<p class="ett-quiet">Besides:</p><ul class="ett-reasons">{rows}</ul>' if rows else ""
 
 
-def comparison_table(found: Comparison) -> str:
-    """Two runs row by row; what is not the same stands out."""
+def comparison_table(found: Comparison, asked: Mapping[str, str] | None = None) -> str:
+    """Two runs row by row; what is not the same stands out. Their names lead to their jobs."""
     head = "".join(
-        f'<th><i style="background:{colour}"></i><a href="{escape(to_job(run.job_id))}" target="_self">'
-        f"{of_job(run_name(run), 60)}</a></th>"
+        f'<th><i style="background:{colour}"></i>'
+        f"{link(to_job(run.job_id, asked), of_job(run_name(run), 60))}</th>"
         for run, colour in ((found.one, FIRST), (found.two, SECOND))
     )
     rows = "".join(

@@ -61,10 +61,12 @@ def _doubt(supposed: Supposed) -> str:
     return ""
 
 
-def fleet_sentence(jobs: list[IntervalRow]) -> Sentence:
-    """What is to be said of the intervals of many jobs."""
+def fleet_sentence(jobs: list[IntervalRow], *, is_chosen: bool = False) -> Sentence:
+    """What is to be said of the intervals of many jobs; `is_chosen`: of those that filters leave."""
+    if not jobs and is_chosen:
+        return Sentence("no job of those that are chosen has saved", "Choose fewer words above.")
     if not jobs:
-        return Sentence("no job has saved a checkpoint so far")
+        return Sentence("no job has saved a checkpoint so far", "How saves are told: see checkpoints.md.")
     far = [job for job in jobs if is_far(job)]
     if not far:
         return Sentence(f"{many(len(jobs), 'job')}: all save about as often as they should")

@@ -31,7 +31,7 @@ def standing(
         for name, reading in windows.items()
     }
     figures = markup.tiles(fleet_tiles(answer.together, ratios, window, weighing.name), lead=True)
-    alarms = markup.attention(troubled, answer.as_of) if troubled else ""
+    alarms = markup.attention(troubled, answer.as_of, asked) if troubled else ""
     return markup.stacked(alarms, figures, _said(windows[window], window, weighing, asked))
 
 

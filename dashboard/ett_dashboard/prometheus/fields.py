@@ -10,7 +10,7 @@ from ett_dashboard.rows import Job
 from ett_dashboard.words import duration, percent, whole
 
 
-def cache_fields(compile_of_jobs: Mapping[str, float]) -> list[Field[Job]]:
+def cache_fields(compile_of_jobs: Mapping[str, float], chosen: Mapping[str, str]) -> list[Field[Job]]:
     """The columns of the table of jobs that compiled longest; `compile_of_jobs`: seconds of all ranks."""
     return [
         Field(
@@ -18,7 +18,7 @@ def cache_fields(compile_of_jobs: Mapping[str, float]) -> list[Field[Job]]:
             title="Job",
             help="Name of the job, else its identity.",
             value=lambda job: job.title,
-            href=lambda job: to_job(job.job_id),
+            href=lambda job: to_job(job.job_id, chosen),
             hint=lambda job: job.job_id,
             end=False,
         ),

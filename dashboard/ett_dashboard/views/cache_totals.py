@@ -83,7 +83,7 @@ def _tiles(found: CacheTotals, whose: str) -> list[tuple[str, str, str]]:
 
 def _jobs(found: CacheTotals, asked: Mapping[str, str]) -> None:
     st.html(markup.section("Jobs that compiled longest", "since they began; choose one to open it"))
-    fields, order = cache_fields(found.compile_of_jobs), asked.get("sort", "")
+    fields, order = cache_fields(found.compile_of_jobs, asked), asked.get("sort", "")
     table(
         listing.columns(fields, order, lambda by: changed("caches", asked, sort=by)),
         listing.rows(fields, listing.ordered(fields, found.jobs, order), lambda job: job.job_id),

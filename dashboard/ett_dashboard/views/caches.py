@@ -121,7 +121,7 @@ def _comparison(asked: dict[str, str]) -> None:
     with left:
         chart(figures.side_by_side(found), title="Hit rates and seconds compiled of two runs", key="pair")
     with right:
-        st.html(pieces.comparison_table(found))
+        st.html(pieces.comparison_table(found, asked))
 
 
 def _surprises(chosen: dict[str, str], asked: dict[str, str]) -> None:
@@ -137,7 +137,7 @@ def _table(answer: CacheRuns, chosen: dict[str, str], asked: dict[str, str]) -> 
         "choose one to compare with the first" if one else "put a first and a second one into the comparison"
     )
     st.html(markup.section(words.many(answer.total, "run"), f"the latest first; {note}"))
-    known = fields.fields(frame.zone())
+    known = fields.fields(frame.zone(), asked)
     runs = listing.ordered(known, answer.runs, order)[:ROWS]
 
     def pick(side: str, run_id: str) -> str:

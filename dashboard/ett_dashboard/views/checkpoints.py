@@ -14,7 +14,7 @@ from ett_dashboard.checkpoints import fields, figures, questions
 from ett_dashboard.checkpoints.curve import Supposed, supposed_of
 from ett_dashboard.checkpoints.rows import IntervalRow, Intervals
 from ett_dashboard.checkpoints.words import advice, by_the_models, fleet_sentence
-from ett_dashboard.live import shared_reads
+from ett_dashboard.live import Reading, shared_reads
 from ett_dashboard.table import table
 from ett_dashboard.views import address, choices, frame
 
@@ -39,11 +39,12 @@ def show() -> None:
     shared_reads().begin((questions.intervals(chosen),))
     choices.of_jobs()
     job_id = asked.get("job", "")
-    job = _known(job_id)
+    read = _known(job_id)
+    job = read.value.of(job_id) if read.value else None
     measured = BY_HAND if job is None else supposed_of(job)
     st.html(markup.page_head("Checkpoints", ""))
     with st.container(key="curve-head"):
-        st.html(_head(job, asked))
+        st.html(_head(job, asked, is_read=read.value is not None))
     controls, curve = st.columns([1, 3], gap="large")
     with controls:
         supposed = _sliders(measured, job_id)
@@ -61,13 +62,12 @@ def show() -> None:
     frame.live(lambda: _draw(chosen, asked))
 
 
-def _known(job_id: str) -> IntervalRow | None:
-    """The job of an identity, if it saves."""
-    answer = shared_reads().ask(questions.intervals({"text": job_id})).value if job_id else None
-    return answer.of(job_id) if answer else None
+def _known(job_id: str) -> Reading[Intervals]:
+    """What is known of the saves of the job of an identity."""
+    return shared_reads().ask(questions.intervals({"text": job_id})) if job_id else Reading()
 
 
-def _head(job: IntervalRow | None, asked: dict[str, str]) -> str:
+def _head(job: IntervalRow | None, asked: dict[str, str], *, is_read: bool) -> str:
     if job is not None:
         link = f'<a href="{escape(to_job(job.job_id, asked))}" target="_self" class="ett-go">its page</a>'
         back = f'<a href="{escape(changed(PATH, asked, job=""))}" target="_self" class="ett-go">by hand</a>'
@@ -78,7 +78,8 @@ def _head(job: IntervalRow | None, asked: dict[str, str]) -> str:
             + f'<p class="ett-quiet">{link} · {back}</p>'
         )
     if job_id := asked.get("job", ""):
-        return markup.section("By hand", f"{words.plain(job_id, 80)} is not known to have saved anything")
+        why = "is not known to have saved anything" if is_read else "cannot be read now"
+        return markup.section("By hand", f"{words.plain(job_id, 80)} {why}")
     return markup.section("By hand", "choose a job below to begin with its own figures")
 
 
@@ -128,7 +129,7 @@ def _jobs(answer: Intervals, chosen: dict[str, str], asked: dict[str, str]) -> N
     jobs: Sequence[IntervalRow] = answer.jobs
     st.html(
         markup.section("Jobs and their intervals", f"{frame.as_of(answer.as_of)}; the dearest first")
-        + markup.said(fleet_sentence(list(jobs)))
+        + markup.said(fleet_sentence(list(jobs), is_chosen=bool(chosen)))
     )
     if not jobs:
         return

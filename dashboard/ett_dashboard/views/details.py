@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import streamlit as st
 
 from ett_dashboard import frames, listing, markup, words
-from ett_dashboard.addresses import to_page
+from ett_dashboard.addresses import settings_of, to_page
 from ett_dashboard.checkpoints import questions as interval_questions
 from ett_dashboard.checkpoints.curve import supposed_of
 from ett_dashboard.checkpoints.rows import Intervals
@@ -38,7 +38,7 @@ def questions_of(job: JobDetail) -> Iterator[Question[Any]]:
         yield _interval_of(job)
 
 
-def show(job: JobDetail) -> None:
+def show(job: JobDetail, asked: Mapping[str, str]) -> None:
     """Draw the tables under the partition of a job."""
     _ranks(job)
     left, right = st.columns(2, gap="large")
@@ -48,7 +48,7 @@ def show(job: JobDetail) -> None:
         frame.told(*job_told.compiled_again(job))
         frame.told(*_areas(job))
     with right:
-        _checkpoints(job)
+        _checkpoints(job, asked)
     frame.told(*job_told.decisions(job), *_versions(job))
 
 
@@ -105,7 +105,7 @@ def _ranks(job: JobDetail) -> None:
     frame.told(some if len(lines) > MOST_RANKS else "", markup.csv_link("ranks", id=job.job_id))
 
 
-def _checkpoints(job: JobDetail) -> None:
+def _checkpoints(job: JobDetail, asked: Mapping[str, str]) -> None:
     head = markup.section("Checkpoints", "how often it saves, and should; the latest saves first")
     if not job.checkpoints and not job.checkpoint_count:
         frame.told(head, markup.quiet("None so far: a failure takes back everything since the start."))
@@ -113,7 +113,8 @@ def _checkpoints(job: JobDetail) -> None:
     answer = shared_reads().ask(_interval_of(job)).value
     interval = answer.of(job.job_id) if answer else None
     verdict = markup.said(advice(supposed_of(interval))) if interval else ""
-    curve = ways([("What other intervals would waste", to_page("checkpoints", job=job.job_id))])
+    address = to_page("checkpoints", settings_of(asked), job=job.job_id)
+    curve = ways([("What other intervals would waste", address)])
     figures = markup.tiles(checkpoint_tiles(job, interval)) + verdict + curve
     lacking = frame.lacking("each save, and what became of it,")
     frame.told(head, figures, lacking)

@@ -171,7 +171,7 @@ def _list(found: Failures, asked: Mapping[str, str]) -> None:
 
 
 def _none(asked: Mapping[str, str]) -> str:
-    chosen = [name for name in questions.OF_FAILURES if asked.get(name)]
+    chosen = [name.replace("_", " ") for name in questions.OF_FAILURES if asked.get(name)]
     window = WITHIN[asked["window"]]
     said = f"No job failed within {window}."
     if chosen:

@@ -90,7 +90,7 @@ def order_and_most(asked: Mapping[str, str]) -> tuple[str, int]:
 
 def listed(answer: FleetAnswer, asked: Mapping[str, str]) -> tuple[list[Column], list[Row]]:
     """The table of jobs."""
-    fields = job_fields.fields(answer.as_of, is_whole=of_app().source.is_whole)
+    fields = job_fields.fields(answer.as_of, asked, is_whole=of_app().source.is_whole)
     columns = listing.columns(fields, asked.get("sort", ""), lambda by: changed("", asked, sort=by))
     return columns, listing.rows(fields, answer.jobs, lambda job: job.job_id)
 

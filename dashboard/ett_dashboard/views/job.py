@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import streamlit as st
 
 from ett_dashboard import figures, frames, markup, tiles, words
-from ett_dashboard.addresses import to_failure, to_failures, to_page
+from ett_dashboard.addresses import settings_of, to_failure, to_failures, to_page
 from ett_dashboard.boxes import Box, boxes
 from ett_dashboard.chart import chart
+from ett_dashboard.client import Question
 from ett_dashboard.fleet import questions
 from ett_dashboard.job.markup import partition, partition_head, standing, waterfall, ways
 from ett_dashboard.job.waterfall import steps_of_recovery
@@ -30,13 +31,21 @@ def show() -> None:
     job_id, text = asked.get("id", ""), asked.get("text", "")
     offered = questions.jobs({"text": text}, most=MOST_OFFERED)
     shared_reads().begin((offered,), job_id)
+    if not job_id:
+        frame.live(lambda: _none_chosen(offered, text))
+        return
     above = st.container(key="choosing")
-    if job_id:
-        frame.live(lambda: _draw(job_id, asked))
-    else:
-        st.html(markup.quiet("Choose a job above; Fleet lists them with those first that hurt most."))
+    frame.live(lambda: _draw(job_id, asked))
     with above:
         _choose(job_id, text, shared_reads().ask(offered).value)
+
+
+def _none_chosen(offered: Question[FleetAnswer], text: str) -> None:
+    reading = shared_reads().ask(offered)
+    frame.signs_of_age(reading)
+    with st.container(key="choosing"):
+        _choose("", text, reading.value)
+    st.html(markup.quiet("Choose a job above; Fleet lists them with those first that hurt most."))
 
 
 def _choose(job_id: str, text: str, answer: FleetAnswer | None) -> None:
@@ -50,9 +59,11 @@ def _choose(job_id: str, text: str, answer: FleetAnswer | None) -> None:
     is_part = bool(text) or (answer is not None and answer.total > len(answer.jobs))
     part = [choices.words("text", "Text", "Part of a name")] if is_part else []
     boxes([*part, *([job] if titles else [])], key="choose")
-    if not titles and text:
+    if titles or answer is None:
+        return
+    if text:
         st.html(markup.quiet("No job has this in its name or labels."))
-    elif not titles:
+    else:
         st.html(markup.empty("No job to show", [f"{of_app().source.url} knows of none so far."]))
 
 
@@ -86,25 +97,30 @@ def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
     if of_app().source.is_whole:
         shared_reads().begin(details.questions_of(job))
     over_time = job_timeline if of_app().source.is_whole else job_over_time
-    frame.told(standing(job, elsewhere(job.job_id)), over_time.head(frame.as_of(job.known_at)))
+    frame.told(standing(job, elsewhere(job.job_id, asked)), over_time.head(frame.as_of(job.known_at)))
     if of_app().source.is_whole:
         job_timeline.show(job, asked)
     else:
         job_over_time.show(job)
     _partition(job)
     job_starts.show(job, asked)
-    _failures(job)
-    details.show(job)
+    _failures(job, asked)
+    details.show(job, asked)
 
 
-def elsewhere(job_id: str) -> list[tuple[str, str]]:
-    """Where more is told of a job."""
-    failures = [("Its failures", to_failures({"text": job_id, "window": "90d"}))]
+def elsewhere(job_id: str, asked: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Where more is told of a job, with the settings of the viewer and no filter that it may not fit."""
+    settings = settings_of(asked)
+    failures = [("Its failures", _its_failures(job_id, settings))]
     return [
         *(failures if of_app().source.is_whole else []),
-        ("Its compile caches", to_page("caches", text=job_id)),
-        ("Its checkpoint interval", to_page("checkpoints", job=job_id)),
+        ("Its compile caches", to_page("caches", settings, text=job_id)),
+        ("Its checkpoint interval", to_page("checkpoints", settings, job=job_id)),
     ]
+
+
+def _its_failures(job_id: str, settings: Mapping[str, str]) -> str:
+    return to_failures({**settings, "text": job_id, "window": "90d"})
 
 
 def _partition(job: JobDetail) -> None:
@@ -118,7 +134,7 @@ def _partition(job: JobDetail) -> None:
         st.html(partition(job))
 
 
-def _failures(job: JobDetail) -> None:
+def _failures(job: JobDetail, asked: Mapping[str, str]) -> None:
     failures = job.failure_list
     head = markup.section("Failures", "what ended an attempt, what it cost, and the lines that tell of it")
     lacking = frame.lacking(f"what is known of its {words.many(job.failures, 'failure')}")
@@ -129,11 +145,11 @@ def _failures(job: JobDetail) -> None:
     for number, failure in reversed(list(enumerate(failures, 1))[-MOST_FAILURES:]):
         with st.expander(_failure_title(number, failure), expanded=number == len(failures)):
             frame.told(markup.tiles(tiles.failure_tiles(failure)), _recovery(job, failure))
-            more = ways([("Evidence across ranks, and what to do", to_failure(failure.id))])
+            more = ways([("Evidence across ranks, and what to do", to_failure(failure.id, asked))])
             frame.told(_evidence(failure), more if failure.id else "")
     if len(failures) > MOST_FAILURES:
         told = f"The latest {MOST_FAILURES} of {len(failures):,} failures."
-        everything = to_failures({"text": job.job_id, "window": "90d"})
+        everything = _its_failures(job.job_id, settings_of(asked))
         st.html(markup.quiet(told) + ways([("All of its failures", everything)]))
 
 

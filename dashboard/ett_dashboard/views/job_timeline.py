@@ -42,6 +42,6 @@ def show(job: JobDetail, asked: Mapping[str, str]) -> None:
 
 def _ways(asked: Mapping[str, str]) -> timeline.Ways:
     def to_failure_of(failure: FailureRow) -> str:
-        return to_failure(failure.id) if failure.id else ""
+        return to_failure(failure.id, asked) if failure.id else ""
 
     return timeline.Ways(lambda attempt: changed("job", asked, attempt=str(attempt)), to_failure_of)

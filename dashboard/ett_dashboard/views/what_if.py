@@ -84,7 +84,10 @@ def _draw(asked: Asked) -> None:
             return
         if not found.now.total:
             st.html(
-                markup.empty("No time to suppose anything of", [answer_sentence(found, asked.window).how])
+                markup.empty(
+                    "No time to suppose anything of",
+                    [f"{answer_sentence(found, asked.window).how}.", "Choose a longer time, or fewer words."],
+                )
             )
             return
         _page(priced(found, asked.price) if by_price and asked.price else found, asked)
