@@ -45,6 +45,17 @@ def ranks(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     return listing.as_csv(job_parts.ranks(), lines)
 
 
+def saves(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
+    """The latest saves of one job, and what became of each."""
+    return listing.as_csv(job_parts.saves(), known(reads.job(asked.get("id", ""))).checkpoints)
+
+
+def compilations(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
+    """The latest compilations of one job, with why each was made again."""
+    answer = known(reads.ask(job_questions.compilations(asked.get("id", ""))))
+    return listing.as_csv(job_parts.compilations(), answer.compilations)
+
+
 def decisions(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     """The latest decisions of the pipeline of one job."""
     answer = known(reads.ask(job_questions.decisions(asked.get("id", ""))))
@@ -56,6 +67,8 @@ FILES: Mapping[str, Maker] = {
     "partition": partition,
     "attempts": attempts,
     "ranks": ranks,
+    "saves": saves,
+    "compilations": compilations,
     "decisions": decisions,
     "failures": failure_files.failures,
     "classes": failure_files.classes,
@@ -64,6 +77,7 @@ FILES: Mapping[str, Maker] = {
     "runs": failure_files.runs,
     "families": failure_files.families,
     "cache-runs": lever_files.cache_runs,
+    "cache-comparison": lever_files.cache_comparison,
     "checkpoint-intervals": lever_files.checkpoint_intervals,
     "what-if-levers": lever_files.what_if_levers,
     "what-if-parts": lever_files.what_if_parts,

@@ -134,6 +134,11 @@ def ranks_frame(attempt: AttemptAccount) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["Rank", "First batch after", "Role"])
 
 
+def fate(save: CheckpointRow) -> str:
+    """What became of a save."""
+    return "failed" if save.failed else "durable" if save.durable_at is not None else "on its way"
+
+
 def checkpoints_frame(checkpoints: Sequence[CheckpointRow], zone: tzinfo) -> pd.DataFrame:
     """Checkpoints, latest first; blocking and age at durability in seconds."""
     rows = [
@@ -143,7 +148,7 @@ def checkpoints_frame(checkpoints: Sequence[CheckpointRow], zone: tzinfo) -> pd.
             row.mode or "",
             row.blocking_s,
             _age(row.time, row.durable_at) if row.durable_at is not None else None,
-            "failed" if row.failed else "durable" if row.durable_at is not None else "on its way",
+            fate(row),
         )
         for row in sorted(checkpoints, key=lambda row: -row.time)
     ]

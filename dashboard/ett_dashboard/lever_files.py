@@ -8,6 +8,8 @@ from datetime import timezone
 from ett_dashboard import listing
 from ett_dashboard.caches import fields as cache_fields
 from ett_dashboard.caches import questions as cache_questions
+from ett_dashboard.caches.frames import comparison_rows
+from ett_dashboard.caches.words import run_name
 from ett_dashboard.checkpoints import fields as interval_fields
 from ett_dashboard.checkpoints import questions as interval_questions
 from ett_dashboard.live import SharedReads, known
@@ -22,6 +24,13 @@ def cache_runs(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     pages = reads.pages(cache_questions.runs(asked))
     runs = once((run for page in pages for run in page.runs), lambda run: run.id)
     return listing.as_csv(cache_fields.taken_away(runs, timezone.utc), runs)
+
+
+def cache_comparison(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
+    """Two runs row by row, in the words of their page."""
+    found = known(reads.ask(cache_questions.comparison(asked.get("one", ""), asked.get("two", ""))))
+    runs = ("run", run_name(found.one), run_name(found.two))
+    return listing.as_csv(cache_fields.compared(), [runs, *comparison_rows(found)])
 
 
 def checkpoint_intervals(reads: SharedReads, asked: Mapping[str, str]) -> bytes:

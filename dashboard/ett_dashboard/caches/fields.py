@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
+from operator import itemgetter
 
 from ett_dashboard.addresses import to_job
 from ett_dashboard.caches.frames import cache_names
@@ -64,6 +65,11 @@ def taken_away(runs: Sequence[CacheRunRow], zone: tzinfo) -> list[Field[CacheRun
         for kind in ("hits", "misses", "bypasses")
     ]
     return [*who, *what, *fields(zone), *counts]
+
+
+def compared() -> list[Field[tuple[str, str, str]]]:
+    """The columns of the file of two runs."""
+    return [exactly(name, itemgetter(place)) for place, name in enumerate(("what", "one", "two"))]
 
 
 def compare_cell(run: CacheRunRow, one: str, pick: Callable[[str, str], str]) -> Cell:

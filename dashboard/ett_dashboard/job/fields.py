@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from ett_core.compile_log import CompileLine
 from ett_core.components import EFFECTIVE, FAILURE, GROUP_COLOURS, IDLENESS, TRAINING
 from ett_core.decision_log import DecisionLine
 from ett_dashboard.addresses import changed
@@ -20,9 +21,11 @@ from ett_dashboard.columns import (
     step_seconds,
     text,
 )
+from ett_dashboard.frames import fate
 from ett_dashboard.job.ranks import RankLine
 from ett_dashboard.job.waterfall import Start
 from ett_dashboard.listing import Field
+from ett_dashboard.rows import CheckpointRow
 
 OUTCOME_HUES = {"failed": GROUP_COLOURS[FAILURE], "succeeded": GROUP_COLOURS[EFFECTIVE]}
 OTHER_HUE = GROUP_COLOURS[IDLENESS]
@@ -94,6 +97,16 @@ def decisions() -> list[Field[DecisionLine]]:
         *exact("time", "attempt", "rank", "node", "ranks", "what", "why"),
         exactly("values", lambda line: json.dumps(line.values)),
     ]
+
+
+def saves() -> list[Field[CheckpointRow]]:
+    """The columns of the file of saves."""
+    return [*exact("time", "step", "mode", "blocking_s", "bytes", "durable_at"), exactly("fate", fate)]
+
+
+def compilations() -> list[Field[CompileLine]]:
+    """The columns of the file of compilations."""
+    return exact("time", "attempt", "rank", "graph", "code", "seconds", "native_s", "recompile_reason")
 
 
 def loop_s(start: Start) -> float | None:

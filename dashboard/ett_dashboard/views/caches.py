@@ -121,7 +121,10 @@ def _comparison(asked: dict[str, str]) -> None:
     with left:
         chart(figures.side_by_side(found), title="Hit rates and seconds compiled of two runs", key="pair")
     with right:
-        st.html(pieces.comparison_table(found, asked))
+        st.html(
+            pieces.comparison_table(found, asked)
+            + markup.csv_link("cache-comparison", one=asked["one"], two=asked["two"])
+        )
 
 
 def _surprises(chosen: dict[str, str], asked: dict[str, str]) -> None:

@@ -21,6 +21,7 @@ from ett_dashboard.job.tiles import checkpoint_tiles
 from ett_dashboard.live import shared_reads
 from ett_dashboard.report import pieces
 from ett_dashboard.rows import JobDetail
+from ett_dashboard.settings import of_app
 from ett_dashboard.table import table
 from ett_dashboard.views import frame, job_throughput, job_told
 
@@ -64,6 +65,8 @@ def _caches(job: JobDetail) -> list[str]:
     if not job.caches and not job.compile:
         nothing = "Nothing was compiled or looked up so far, or the trainer does not report it."
         parts.append(markup.quiet(nothing))
+    elif job.caches and of_app().source.is_whole:
+        parts.append(markup.csv_link("cache-runs", text=job.job_id))
     return parts
 
 
@@ -122,7 +125,7 @@ def _checkpoints(job: JobDetail, asked: Mapping[str, str]) -> None:
         return
     shown = frames.checkpoints_frame(job.checkpoints[-MOST_CHECKPOINTS:], frame.zone())
     saves = pieces.table("Saves", shown, {"Blocking": words.duration, "Durable after": words.duration})
-    st.html(f'<div class="ett-saves">{saves}</div>')
+    st.html(f'<div class="ett-saves">{saves}</div>{markup.csv_link("saves", id=job.job_id)}')
 
 
 def _interval_of(job: JobDetail) -> Question[Intervals]:

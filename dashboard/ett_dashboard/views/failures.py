@@ -109,7 +109,7 @@ def _failures(
         ways = [to_failures({**asked, "failure_class": group.key}) for group in found.groups]
         drawn = leading(figures.pareto(found.groups, by_count=by_count), ways)
         chart(drawn, title="Classes of failures", key="classes")
-        st.html(_classes(found, asked))
+        st.html(_classes(found, asked) + markup.csv_link("classes", **asked))
     with right:
         shaded = "shaded: a class that strikes many jobs" if found.is_listed else ""
         st.html(markup.section("Over time", shaded))

@@ -47,5 +47,6 @@ def compiled_again(job: JobDetail) -> list[str]:
     ]
     if len(rows) > MOST_REASONS:
         parts.append(markup.quiet(f"And {many(len(rows) - MOST_REASONS, 'reason')} more."))
+    parts.append(markup.csv_link("compilations", id=job.job_id))
     said, line = told.setting(answer.compilations, answer.torch)
     return [*parts, markup.quiet(said) + markup.lines(line, "Setting")] if line else parts
