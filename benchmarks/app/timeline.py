@@ -22,8 +22,8 @@ from pages import SWITCHES
 from playwright.sync_api import sync_playwright
 
 from ett_dashboard import frames, timeline
+from ett_dashboard.chart import plotly_file
 from ett_dashboard.client import Client
-from ett_dashboard.server import plotly_file
 from ett_dashboard.timeline import Seen
 
 JOB_ID = "bench/long"

@@ -54,6 +54,15 @@ def to_csv(name: str, **asked: str) -> str:
     return _with_query(f"csv/{name}", asked)
 
 
+def to_report(**asked: str) -> str:
+    """The address of a report as one file.
+
+    >>> to_report(id="team/run 1", zone="")
+    'report?id=team%2Frun+1'
+    """
+    return _with_query("report", asked)
+
+
 def to_failure(failure_id: str, chosen: Mapping[str, str] | None = None) -> str:
     """The address of a failure's page.
 

@@ -8,6 +8,8 @@ Plotly package and served by this server (`server.PLOTLY_PATH`), never from outs
 from __future__ import annotations
 
 from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -23,6 +25,11 @@ _mount = st.components.v2.component(
     js=script("chart.js"),
     isolate_styles=False,
 )
+
+
+def plotly_file() -> Path:
+    """plotly.min.js of the installed Plotly package."""
+    return Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 
 
 def chart(figure: dict[str, Any], *, title: str, key: str, revision: str = "", zoom: bool = False) -> None:

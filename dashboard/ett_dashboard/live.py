@@ -87,6 +87,11 @@ class SharedReads:
         self._news_lock = threading.Lock()
         self._news_at, self._news_as_of = float("-inf"), 0.0
 
+    @property
+    def api(self) -> Api:
+        """What is read, to be asked for what no page shares."""
+        return self._api
+
     def job(self, job_id: str) -> Reading[JobDetail]:
         """One job, at most `keep_s` old where the exporter answers."""
         return self._read(("job", job_id), lambda: self._api.job(job_id), about=job_id)

@@ -172,18 +172,28 @@ def board_link(url: str) -> str:
     )
 
 
-def under_table(shown: int, total: int, more: bool, asked: Mapping[str, str]) -> str:  # noqa: FBT001 - as told
-    """How much of the jobs is shown, the way to more of them, and to all of them as a file."""
+def under_table(
+    shown: int,
+    total: int,
+    more: bool,  # noqa: FBT001 - as told
+    asked: Mapping[str, str],
+    others: Sequence[str] = (),
+) -> str:
+    """How much of the jobs is shown, the way to more, to all of them as a file, and to other files."""
     count = f"{shown:,} of {total:,} jobs shown. " if shown < total else ""
     way = link(changed("", asked, rows="more"), "Show more") + " · " if count and more else ""
-    href = escape(to_csv("jobs", **asked))
-    return f'<p class="ett-take">{count}{way}<a href="{href}" download>Download as CSV</a></p>'
+    table = to_keep(to_csv("jobs", **asked), "Download as CSV")
+    return f'<p class="ett-take">{count}{way}{" · ".join([table, *others])}</p>'
 
 
 def csv_link(name: str, label: str = "Download as CSV", **asked: str) -> str:
     """The way to a table as a file, of what is asked for."""
-    href = escape(to_csv(name, **asked))
-    return f'<p class="ett-take"><a href="{href}" download>{escape(label)}</a></p>'
+    return f'<p class="ett-take">{to_keep(to_csv(name, **asked), label)}</p>'
+
+
+def to_keep(address: str, label: str) -> str:
+    """The way to a file."""
+    return f'<a href="{escape(address)}" download>{escape(label)}</a>'
 
 
 def scrolled(html: str, title: str) -> str:

@@ -125,3 +125,32 @@ def test_what_is_not_there_is_said_in_a_sentence(app):
     assert (answer.status_code, "never/heard" in answer.text) == (404, True)
     answer = get(f"{app}/csv/nodes?window=tomorrow")
     assert (answer.status_code, "not 'tomorrow'" in answer.text) == (400, True)
+
+
+def test_saves_and_compilations_of_a_job_hold_every_one(app, exporter):
+    post(exporter, deciding("csv/saved", time.time() - 900, 600))
+    told = get(f"{exporter}/api/v1/jobs/csv/saved").json()["checkpoints"]
+    saves = table_at(f"{app}/csv/saves?id=csv%2Fsaved")
+    assert [(float(save["time"]), save["step"], save["fate"]) for save in saves] == [
+        (one["time"], str(one["step"]), "durable") for one in told
+    ]
+    again = [row for row in table_at(f"{app}/csv/compilations?id=csv%2Fsaved") if row["recompile_reason"]]
+    assert {row["graph"] for row in again} == {"0/1", "0/2"}
+    assert "size mismatch" in again[0]["recompile_reason"]
+
+
+def test_a_report_is_a_file_of_its_own(app, exporter):
+    """Of a job and of all jobs, as `ett report` writes it; what cannot be is said in a sentence."""
+    post(exporter, recovered("csv/reported", time.time() - 900, 600, job_name="Reported"))
+    for asked, name, words in (
+        ("id=csv%2Freported&zone=Asia%2FTokyo", "csv-reported", ("Reported", "JST")),
+        ("window=1h", "jobs-1h", ("Reported", "UTC")),
+    ):
+        answer = get(f"{app}/report?{asked}")
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert answer.headers["content-disposition"] == f'attachment; filename="{name}.html"'
+        assert all(word in answer.text for word in words)
+        assert "Content-Security-Policy" in answer.text
+    assert get(f"{app}/report?id=never%2Fheard").status_code == 404
+    answer = get(f"{app}/report?window=tomorrow")
+    assert (answer.status_code, "not 'tomorrow'" in answer.text) == (400, True)

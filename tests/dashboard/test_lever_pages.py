@@ -146,6 +146,8 @@ def test_tables_of_the_pages_are_files(app):
     assert "best_s" in intervals[0]
     levers = get(f"{app}/csv/what-if-levers", params={"levers": "caches"}).text
     assert "compile caches are warm" in levers
+    pair = get(f"{app}/csv/cache-comparison", params={"one": "levers/warm0~0", "two": "levers/cold~0"}).text
+    assert pair.splitlines()[:2] == ["what,one,two", "run,warm 0 · attempt 0,cold · attempt 0"]
     parts = get(f"{app}/csv/what-if-parts", params={"levers": "caches"}).text.splitlines()
     assert parts[0] == "component,now,together,saved"
     assert get(f"{app}/csv/what-if-levers", params={"levers": "faster"}).status_code == 503

@@ -17,6 +17,7 @@ from ett_core.accounting.account import AttemptAccount
 from ett_core.decision_log import DecisionLine
 from ett_core.fleet.families import Family
 from ett_core.throughput import Throughput
+from ett_dashboard.chart import plotly_file
 from ett_dashboard.failures.rows import Failures, JobFailure, Nodes, Regressions
 from ett_dashboard.fleet.rows import FleetTime, FleetWindow
 from ett_dashboard.job.rows import Decisions
@@ -28,7 +29,6 @@ from ett_dashboard.report.pieces import Chart, Columns, rendered, table
 from ett_dashboard.report.reading import write
 from ett_dashboard.report.rows import ReportedJob
 from ett_dashboard.rows import EvidenceRow, Job, StretchRow
-from ett_dashboard.server import plotly_file
 
 UTC = timezone.utc
 HOSTILE = "</script><script>x</script><a href='y'>z</a><!--"

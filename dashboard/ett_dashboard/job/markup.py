@@ -18,9 +18,9 @@ LEAST_WIDTH = 0.3
 """No bar is narrower than so many percent of the whole: what took time can be seen."""
 
 
-def standing(job: JobDetail, elsewhere: Sequence[tuple[str, str]]) -> str:
+def standing(job: JobDetail, elsewhere: str) -> str:
     """How a job is: its name and state, the sentence on it, the ways to more, and its figures."""
-    head = markup.job_head(job, job.known_at) + markup.purpose_of_job(job) + ways(elsewhere)
+    head = markup.job_head(job, job.known_at) + markup.purpose_of_job(job) + elsewhere
     return markup.stacked(head, markup.tiles(tiles.job_tiles(job), lead=True))
 
 
@@ -69,9 +69,10 @@ def waterfall(steps: Sequence[Step], title: str) -> str:
     )
 
 
-def ways(links: Sequence[tuple[str, str]]) -> str:
-    """Where more is told of a job: title and address of each page."""
-    return f'<p class="ett-quiet">{" · ".join(link(address, escape(title)) for title, address in links)}</p>'
+def ways(links: Sequence[tuple[str, str]], *files: str) -> str:
+    """Where more is told of a job: title and address of each page, and ways to files."""
+    pages = [link(address, escape(title)) for title, address in links]
+    return f'<p class="ett-quiet">{" · ".join([*pages, *files])}</p>'
 
 
 def _row(step: Step, whole_s: float, total_s: float) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime, tzinfo
 from html import escape
 from pathlib import Path
 
+from ett_dashboard.chart import plotly_file
 from ett_dashboard.client import Api
 from ett_dashboard.failures import questions
 from ett_dashboard.fleet.questions import by_group, jobs
@@ -17,7 +18,6 @@ from ett_dashboard.report import fleet, job, rows
 from ett_dashboard.report.fleet import FleetReport
 from ett_dashboard.report.page import document
 from ett_dashboard.report.pieces import Piece
-from ett_dashboard.server import plotly_file
 from ett_dashboard.windows import WINDOWS_S
 
 
@@ -37,8 +37,11 @@ def fleet_report(api: Api, window: str, zone: tzinfo, now: float) -> bytes:
     """The report of a fleet over one of the windows of failures before `now`, as a file of HTML.
 
     Raises:
+        ValueError: there is no such window.
         ExporterError: no usable answer.
     """
+    if window not in WINDOWS_S:
+        raise ValueError(f"window: one of {', '.join(WINDOWS_S)}, not {window!r}")
     begin = now - WINDOWS_S[window]
     told = FleetReport(
         window=window,

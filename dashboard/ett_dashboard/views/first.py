@@ -87,7 +87,7 @@ def _job(asked: Mapping[str, str], reads: SharedReads) -> Told | None:
     over_time = job_timeline if is_whole else job_over_time
     pieces = [
         _room("2.6rem"),
-        standing(told, job.elsewhere(job_id, asked)),
+        standing(told, job.elsewhere(job_id, asked, _zone(asked))),
         over_time.head(frame.as_of_in(_zone(asked), told.known_at)),
         _room(f"{timeline.height_px(len({stretch.attempt for stretch in told.timeline}))}px"),
         partition_head(),

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from ett_dashboard import figures, frames, job_fields, listing, markup, weights
-from ett_dashboard.addresses import changed, to_failures
+from ett_dashboard.addresses import changed, to_failures, to_report
 from ett_dashboard.chart import chart
 from ett_dashboard.client import Question
 from ett_dashboard.failures import questions as failure_questions
@@ -80,7 +80,9 @@ def _listed(answer: FleetAnswer, asked: Mapping[str, str], window: str, weighing
     head = fleet_markup.jobs_head(shown.total, order)
     st.html(markup.stacked(fleet_markup.standing(answer, windows, window, weighing, asked), head))
     table(*listed(shown, asked), caption="Jobs", key="jobs")
-    st.html(markup.under_table(len(shown.jobs), shown.total, most < MOST_ROWS, asked))
+    report = markup.to_keep(to_report(window=window, zone=str(frame.zone())), f"Report of {WITHIN[window]}")
+    files = [report] if of_app().source.is_whole else []
+    st.html(markup.under_table(len(shown.jobs), shown.total, most < MOST_ROWS, asked, files))
 
 
 def order_and_most(asked: Mapping[str, str]) -> tuple[str, int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import tzinfo
 
 import streamlit as st
 
 from ett_dashboard import figures, frames, markup, tiles, words
-from ett_dashboard.addresses import settings_of, to_failure, to_failures, to_page
+from ett_dashboard.addresses import settings_of, to_failure, to_failures, to_page, to_report
 from ett_dashboard.boxes import Box, boxes
 from ett_dashboard.chart import chart
 from ett_dashboard.client import Question
@@ -97,7 +98,8 @@ def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
     if of_app().source.is_whole:
         shared_reads().begin(details.questions_of(job))
     over_time = job_timeline if of_app().source.is_whole else job_over_time
-    frame.told(standing(job, elsewhere(job.job_id, asked)), over_time.head(frame.as_of(job.known_at)))
+    more = elsewhere(job.job_id, asked, frame.zone())
+    frame.told(standing(job, more), over_time.head(frame.as_of(job.known_at)))
     if of_app().source.is_whole:
         job_timeline.show(job, asked)
     else:
@@ -108,15 +110,17 @@ def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
     details.show(job, asked)
 
 
-def elsewhere(job_id: str, asked: Mapping[str, str]) -> list[tuple[str, str]]:
+def elsewhere(job_id: str, asked: Mapping[str, str], zone: tzinfo) -> str:
     """Where more is told of a job, with the settings of the viewer and no filter that it may not fit."""
     settings = settings_of(asked)
-    failures = [("Its failures", _its_failures(job_id, settings))]
-    return [
-        *(failures if of_app().source.is_whole else []),
+    pages = [
         ("Its compile caches", to_page("caches", settings, text=job_id)),
         ("Its checkpoint interval", to_page("checkpoints", settings, job=job_id)),
     ]
+    if not of_app().source.is_whole:
+        return ways(pages)
+    report = markup.to_keep(to_report(id=job_id, zone=str(zone)), "Report as one file")
+    return ways([("Its failures", _its_failures(job_id, settings)), *pages], report)
 
 
 def _its_failures(job_id: str, settings: Mapping[str, str]) -> str:
