@@ -25,9 +25,9 @@ class Box(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     name: str
     """Of the parameter."""
     title: str
-    kind: Literal["few", "several", "many", "find", "words", "amount"]
+    kind: Literal["few", "several", "many", "find", "words", "amount", "slide"]
     """One of few and several of them (all to be seen), one of many, one of very many (found by a part of its
-    name), free words, a number from 0 to `most`."""
+    name), free words, a number from 0 to `most`, and the same by a slider that moves by `step`."""
     options: Sequence[str | tuple[str, str]] = ()
     """Words of the address, with the one that is shown where it is another."""
     usual: str = ""
@@ -39,6 +39,7 @@ class Box(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     titled: bool = False
     """Whether the title stands before the box, not only for those who cannot see."""
     most: float = 0.0
+    step: float = 0.0
 
 
 def boxes(row: Sequence[Box], *, key: str) -> None:

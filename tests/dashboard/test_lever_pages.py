@@ -94,7 +94,7 @@ def test_runs_that_are_gone_are_said_to_be_unknown(app, page):
 
 
 def test_the_curve_of_a_job_shows_the_measured_point_and_the_best_one(app, exporter, page):
-    """A row leads to its curve; what is read there is what the exporter says; a slider changes the advice."""
+    """A row leads to its curve; what is read there is what the exporter says; a slider changes the advice and the address."""
     page.goto(f"{app}/checkpoints")
     page.locator(".ett-table a", has_text="warm 1").click()
     expect(page.locator(".st-key-curve-head h2")).to_have_text("warm 1")
@@ -112,6 +112,12 @@ def test_the_curve_of_a_job_shows_the_measured_point_and_the_best_one(app, expor
     for _ in range(30):
         slider.press("ArrowRight")
     until(page, lambda: said.inner_text() != before, "the slider changes nothing")
+    moved = slider.input_value()
+    assert f"blocking_s={moved}" in page.url
+    page.reload()
+    expect(slider).to_have_value(moved)
+    page.get_by_role("link", name="as it began").click()
+    expect(said).to_have_text(before)
 
 
 def test_by_hand_the_page_is_of_use_without_any_job(app, page):

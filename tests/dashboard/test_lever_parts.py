@@ -266,3 +266,19 @@ def test_accelerator_seconds_become_money_at_a_price():
     assert (found.weight, found.saved, found.now.total) == ("cost", pytest.approx(1.1), pytest.approx(10.0))
     assert sum(found.together.components.values()) == pytest.approx(found.together.total)
     assert found.now.effective_ratio == 0.7
+
+
+def test_an_address_supposes_other_figures_than_were_measured():
+    """What it does not name stays as it is; what is no amount, or less than nothing, is not supposed."""
+    measured = Supposed(
+        failures_a_day=3.0, blocking_s=15.0, upload_s=60.0, recovery_s=0.0, interval_s=900.0,
+        measured_percent=2.0, seen=(3, 86_400.0),
+    )  # fmt: skip
+    for said in ({}, {"blocking_s": "much", "upload_s": "-1", "recovery_s": "inf"}, {"job": "j"}):
+        assert supposed_in(said, measured) is measured
+    supposed = supposed_in({"blocking_s": "0", "upload_s": "30"}, measured)
+    assert (supposed.blocking_s, supposed.upload_s, supposed.failures_a_day) == (0.001, 30.0, 3.0)
+    assert (supposed.interval_s, supposed.measured_percent, supposed.range_s) == (900.0, None, None)
+    assert without({"job": "j", "blocking_s": "0"}) == {"job": "j"}
+    box = slider("upload_s", measured, supposed_in({"upload_s": "9000"}, measured))
+    assert (box.usual, box.most, box.step) == ("60", 9000.0, 0.1)

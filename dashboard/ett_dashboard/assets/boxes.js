@@ -46,11 +46,35 @@ function entry(box, parts) {
   return [input, show];
 }
 
+const SLID_MS = 300; // keys and the mouse pass many values on their way; the one that stays counts
+
+function slide(box) {
+  const input = node("input", { type: "range", min: 0, max: box.most, step: box.step, title: box.meaning ?? "", ariaLabel: box.title });
+  const said = node("output");
+  let sliding = 0;
+  const show = () => {
+    if (sliding) return;
+    input.value = there(box.name) || box.usual;
+    said.textContent = there(box.name) || box.usual;
+  };
+  const take = () => {
+    sliding = 0;
+    choose(box, input.value);
+  };
+  input.oninput = () => {
+    said.textContent = input.value;
+    clearTimeout(sliding);
+    sliding = setTimeout(take, SLID_MS);
+  };
+  return [node("div", { className: "ett-slide" }, input, said), show];
+}
+
 // Of each kind of box: what is put on the page, and what makes it show what the address says.
 const kinds = {
   few: (box) => ticks(box, "radio", () => [pairs(box).some(([value]) => value === there(box.name)) ? there(box.name) : box.usual]),
   several: (box) => ticks(box, "checkbox", () => there(box.name).split(",")),
   words: (box) => entry(box, { type: "text" }),
+  slide,
   amount: (box) => entry(box, { type: "number", min: 0, max: box.most, step: "any" }),
   many: (box) => {
     const options = pairs(box).map(([value, text]) => node("option", { value, textContent: text }));
@@ -67,7 +91,7 @@ const kinds = {
 
 function drawn(box) {
   const [control, show] = kinds[box.kind](box);
-  if (box.kind !== "find") control.ariaLabel = box.title;
+  if (!["find", "slide"].includes(box.kind)) control.ariaLabel = box.title;
   const title = box.titled ? [node("i", { textContent: box.title, title: box.meaning ?? "" })] : [];
   return [node("div", { className: `ett-box ett-box-${box.kind}` }, ...title, control), show];
 }

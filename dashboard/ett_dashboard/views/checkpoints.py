@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 import streamlit as st
 
 from ett_dashboard import listing, markup, words
 from ett_dashboard.addresses import changed, to_job
+from ett_dashboard.boxes import boxes
 from ett_dashboard.chart import chart
 from ett_dashboard.checkpoints import fields, figures, questions
 from ett_dashboard.checkpoints.curve import Supposed, supposed_of
 from ett_dashboard.checkpoints.rows import IntervalRow, Intervals
+from ett_dashboard.checkpoints.sliders import SLIDERS, slider, supposed_in, without
 from ett_dashboard.checkpoints.words import advice, by_the_models, fleet_sentence
 from ett_dashboard.live import Reading, shared_reads
 from ett_dashboard.table import table
@@ -22,15 +23,6 @@ PATH = "checkpoints"
 ROWS = 50
 BY_HAND = Supposed(failures_a_day=3.0, blocking_s=15.0, upload_s=60.0, recovery_s=600.0)
 """Figures to begin with where no job is chosen."""
-DIGITS = 3
-LEAST_BLOCKING_S = 0.001
-MEANINGS = {
-    "failures_a_day": "Failures in a day of training.",
-    "blocking_s": "Seconds that one save keeps the trainer from training.",
-    "slowed_s": "Seconds by which one save in the background slows the steps beside it.",
-    "upload_s": "Seconds from a save to its durability: until then a failure loses what lies before it, too.",
-    "recovery_s": "Seconds from a failure back to the loop. It lifts the curve and leaves the best interval.",
-}
 
 
 def show() -> None:
@@ -45,9 +37,13 @@ def show() -> None:
     st.html(markup.page_head("Checkpoints", ""))
     with st.container(key="curve-head"):
         st.html(_head(job, asked, is_read=read.value is not None))
+    supposed = supposed_in(asked, measured)
     controls, curve = st.columns([1, 3], gap="large")
     with controls:
-        supposed = _sliders(measured, job_id)
+        boxes([slider(name, measured, supposed) for name in SLIDERS], key="supposed")
+        if supposed != measured:
+            back = markup.link(changed(PATH, without(asked)), "as it began")
+            st.html(f'<p class="ett-quiet">{back}</p>')
     with curve, st.container(key="curve-box"):
         st.html(markup.said(advice(supposed)))
         chart(
@@ -69,51 +65,18 @@ def _known(job_id: str) -> Reading[Intervals]:
 
 def _head(job: IntervalRow | None, asked: dict[str, str], *, is_read: bool) -> str:
     if job is not None:
-        link = f'<a href="{escape(to_job(job.job_id, asked))}" target="_self" class="ett-go">its page</a>'
-        back = f'<a href="{escape(changed(PATH, asked, job=""))}" target="_self" class="ett-go">by hand</a>'
+        page = markup.link(to_job(job.job_id, asked), "its page")
+        back = markup.link(changed(PATH, without(asked), job=""), "by hand")
         facts = f"{words.many(job.saves, 'save')} and {words.many(job.failures, 'failure')}"
         facts += f" in {words.duration(job.loop_s)} of its loop"
         return (
             markup.section(words.plain(job.title, 80), f"as measured: {facts}")
-            + f'<p class="ett-quiet">{link} · {back}</p>'
+            + f'<p class="ett-quiet">{page} · {back}</p>'
         )
     if job_id := asked.get("job", ""):
         why = "is not known to have saved anything" if is_read else "cannot be read now"
         return markup.section("By hand", f"{words.plain(job_id, 80)} {why}")
     return markup.section("By hand", "choose a job below to begin with its own figures")
-
-
-def _sliders(measured: Supposed, job_id: str) -> Supposed:
-    names = {
-        "failures_a_day": ("Failures a day", 0.1),
-        "blocking_s": ("Blocking of a save, s", 0.1),
-        "slowed_s": ("Slowing by a save, s", 0.1),
-        "upload_s": ("Upload of a save, s", 1.0),
-        "recovery_s": ("Recovery of a failure, s", 30.0),
-    }
-    chosen = {
-        name: _slider(label, name, getattr(measured, name), step, job_id)
-        for name, (label, step) in names.items()
-    }
-    if all(value == round(getattr(measured, name), DIGITS) for name, value in chosen.items()):
-        return measured
-    return Supposed(
-        failures_a_day=chosen["failures_a_day"],
-        blocking_s=max(chosen["blocking_s"], LEAST_BLOCKING_S),
-        slowed_s=chosen["slowed_s"],
-        upload_s=chosen["upload_s"],
-        recovery_s=chosen["recovery_s"],
-        interval_s=measured.interval_s,
-    )
-
-
-def _slider(label: str, name: str, value: float, step: float, job_id: str) -> float:
-    """A slider that begins at what was measured and reaches to four times of it."""
-    start = round(value, DIGITS)
-    top = max(4 * start, 20 * step)
-    return float(
-        st.slider(label, 0.0, top, start, step=step / 10, key=f"{name} {job_id}", help=MEANINGS[name])
-    )
 
 
 def _draw(chosen: dict[str, str], asked: dict[str, str]) -> None:
@@ -133,7 +96,7 @@ def _jobs(answer: Intervals, chosen: dict[str, str], asked: dict[str, str]) -> N
     )
     if not jobs:
         return
-    known, order = fields.fields(asked), asked.get("sort", "")
+    known, order = fields.fields(without(asked)), asked.get("sort", "")
     shown = listing.ordered(known, jobs, order)[:ROWS]
     table(
         listing.columns(known, order, lambda by: changed(PATH, asked, sort=by)),
