@@ -25,6 +25,7 @@ from ett_dashboard.checkpoints import fields as interval_fields
 from ett_dashboard.checkpoints import figures as interval_figures
 from ett_dashboard.checkpoints import words as interval_words
 from ett_dashboard.checkpoints.curve import Supposed, points, supposed_of
+from ett_dashboard.checkpoints.sliders import slider, supposed_in, without
 from ett_dashboard.what_if import figures as lever_figures
 from ett_dashboard.what_if import frames as lever_frames
 from ett_dashboard.what_if import words as lever_words
