@@ -57,7 +57,7 @@ def page_of(board: Mapping[str, Any], answered: Iterable[tuple[Mapping[str, Any]
             )
         parts.append(f'<div class="panel" style="{place}"><h2>{title}</h2>{body}</div>')
     script = (
-        f"const charts={json.dumps(charts)};Promise.all(charts.map(c=>Plotly.newPlot(c[0],c[1],c[2],"
+        f"const charts={_in_script(charts)};Promise.all(charts.map(c=>Plotly.newPlot(c[0],c[1],c[2],"
         "{staticPlot:true,displayModeBar:false}))).then(()=>{window.drawn=true})"
     )
     return (
@@ -65,6 +65,16 @@ def page_of(board: Mapping[str, Any], answered: Iterable[tuple[Mapping[str, Any]
         f'<main style="height:{lowest * ROW_PX + 44:.0f}px"><div style="font-size:17px;font-weight:600;'
         f'padding:4px">{html.escape(board["title"])}</div>{"".join(parts)}</main><script>{script}</script>'
     )
+
+
+def _in_script(told: Any) -> str:
+    """JSON that does not end the script in which it stands, whatever it says."""
+    return json.dumps(told).replace("<", "\\u003c")
+
+
+def _as_label(name: str) -> str:
+    """A name as Plotly takes it, which reads a little HTML."""
+    return html.escape(name, quote=False)
 
 
 def _named(target: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -186,7 +196,7 @@ def _lines(panel: Mapping[str, Any], answers: Sequence[Any]) -> tuple[str, tuple
     for name, row in series:
         points = row["values"]
         trace = {
-            "name": name,
+            "name": _as_label(name),
             "x": [1000 * at for at, _ in points],
             "y": [float(value) for _, value in points],
             "mode": "lines",
@@ -231,7 +241,7 @@ def _donut(panel: Mapping[str, Any], answers: Sequence[Any]) -> tuple[str, tuple
         "type": "pie",
         "hole": 0.62,
         "sort": False,
-        "labels": [name for name, _ in rows],
+        "labels": [_as_label(name) for name, _ in rows],
         "values": [value for _, value in rows],
         "marker": {"colors": [colours[name] for name, _ in rows]},
         "textinfo": "none",
@@ -252,7 +262,7 @@ def _states(panel: Mapping[str, Any], answers: Sequence[Any]) -> tuple[str, tupl
             state = texts[str(int(float(values[begin][1])))]
             last = values[min(place, len(values) - 1)][0]
             traces.append({
-                "type": "bar", "orientation": "h", "y": [name], "x": [1000 * (last - values[begin][0])],
+                "type": "bar", "orientation": "h", "y": [_as_label(name)], "x": [1000 * (last - values[begin][0])],
                 "base": [1000 * values[begin][0]], "name": state["text"], "legendgroup": state["text"],
                 "showlegend": state["text"] not in seen, "marker": {"color": state["color"], "line": {"width": 1, "color": "#fff"}},
             })  # fmt: skip
