@@ -46,7 +46,7 @@ def test_a_report_opens_without_a_network(chromium, reports, name):
             assert box.locator("svg.main-svg").count() > 0
         assert requests == [page.url]
         assert page.evaluate("window.broken") is None
-        assert page.locator("img, iframe, bdi *").count() == 0
+        assert page.locator("img, iframe, bdi *, svg a").count() == 0
         assert page.get_by_text("<script>window.broken=1</script>").count() > 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         for scheme in ("light", "dark"):
