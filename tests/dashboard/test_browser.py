@@ -224,4 +224,9 @@ def test_an_exporter_that_is_gone_leaves_the_last_figures_greyed(page, tmp_path)
         expect(page.locator(".ett-banner")).to_contain_text(re.compile("nothing answers at|broke"))
         expect(row_of(page, "Kept in sight")).to_be_visible()
         assert float(page.locator(".st-key-live").evaluate("box => getComputedStyle(box).opacity")) < 0.5
+        page.goto(f"{app}/job")
+        expect(page.locator(".ett-banner")).to_contain_text("Nothing was read so far")
+        assert page.get_by_text("No job to show").count() == 0
+        page.goto(f"{app}/checkpoints?job=kept")
+        expect(page.locator(".st-key-curve-head")).to_contain_text("kept cannot be read now")
         page.goto("about:blank")  # a page that is open notices when its server stops

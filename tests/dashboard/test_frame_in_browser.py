@@ -11,6 +11,9 @@ from stories import post, recovered
 
 from ett_dashboard.views.pages import PAGES
 
+AT_THE_TOP = "getComputedStyle(document.querySelector('.stApp'), '::before').animationName"
+"""What moves there a second after the page has begun to work."""
+
 pytestmark = pytest.mark.service("chromium")
 
 
@@ -122,7 +125,10 @@ class Withheld:
 
 
 def test_choices_that_are_made_before_the_app_answers_all_count(app, exporter, page):
-    """What crosses on the way (another choice, a pause) loses no choice and draws none of before."""
+    """What crosses on the way (another choice, a pause) loses no choice and draws none of before.
+
+    Until the answer is there the page shows that it works.
+    """
     post(exporter, recovered("frame/hasty", time.time() - 700, 690, team="Hasty"))
     answers = Withheld(page)
     page.goto(f"{app}/?team=Hasty")
@@ -131,6 +137,7 @@ def test_choices_that_are_made_before_the_app_answers_all_count(app, exporter, p
     with answers as held:
         page.get_by_role("radio", name="7 days").click()
         until(page, lambda: held, "the app does not answer")
+        assert page.evaluate(AT_THE_TOP) == "ett-waiting"
         page.get_by_role("radio", name="Jobs").click()
         page.get_by_text("Pause", exact=True).click()
     page.wait_for_url(re.compile("window=7d.*weight=job"))
@@ -139,6 +146,7 @@ def test_choices_that_are_made_before_the_app_answers_all_count(app, exporter, p
     expect(page.locator(".ett-aside")).to_contain_text("paused")
     for name in ("7 days", "Jobs"):
         expect(page.get_by_role("radio", name=name)).to_be_checked()
+    until(page, lambda: page.evaluate(AT_THE_TOP) == "none", "the page seems to work for ever")
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES])

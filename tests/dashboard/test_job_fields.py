@@ -54,3 +54,10 @@ def test_the_file_has_exact_values_and_no_formulas():
 def test_the_share_of_training_is_that_of_jobs_that_train():
     publishing = replace(job("publishing", training=0.0, other=5.0), purpose="publishing")
     assert [shown(row)[0].cells[3].text for row in (publishing, job("idle", other=5.0))] == ["n/a", "0.0 %"]
+
+
+def test_the_way_to_a_job_keeps_the_filters_and_settings_of_the_viewer():
+    """What belongs to the page that is left, as the order of its table, stays behind."""
+    asked = {"zone": "Asia/Tokyo", "team": "a", "sort": "-wall_s", "rows": "more"}
+    first = job_fields.fields(0.0, asked)[0]
+    assert first.href(job("j", training=1.0)) == "job?zone=Asia%2FTokyo&team=a&id=j"
