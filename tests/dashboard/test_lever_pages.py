@@ -94,8 +94,8 @@ def test_runs_that_are_gone_are_said_to_be_unknown(app, page):
 
 
 def test_the_curve_of_a_job_shows_the_measured_point_and_the_best_one(app, exporter, page):
-    """A row leads to its curve; what is read there is what the exporter says; a slider changes the advice and the address."""
-    page.goto(f"{app}/checkpoints")
+    """A row leads to its curve, read as the exporter says; a slider changes the advice and the address."""
+    page.goto(f"{app}/checkpoints?model=levers")
     page.locator(".ett-table a", has_text="warm 1").click()
     expect(page.locator(".st-key-curve-head h2")).to_have_text("warm 1")
     marks = page.locator(".st-key-curve .textpoint")

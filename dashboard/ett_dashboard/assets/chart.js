@@ -99,9 +99,12 @@ function turn(box) {
   return new Promise((go) => idle(go, { timeout: LATEST_MS }));
 }
 
+const DRAG_MS = 50;
+
 async function put(box, face, data) {
   const Plotly = await plotly(data.plotly);
   if (data.inTurn) await turn(box); // on paper all is drawn before it is printed
+  while (box._dragging) await new Promise((go) => setTimeout(go, DRAG_MS)); // what is half drawn out would be lost
   if (box.ettFace !== face) return; // another figure came meanwhile, or the chart went
   const { data: traces, layout } = data.figure;
   const config = {
