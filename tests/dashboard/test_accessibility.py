@@ -164,3 +164,17 @@ def test_the_settings_have_no_fault(places, page):
     page.get_by_role("combobox", name="Time zone").click()
     page.get_by_role("option", name="Africa/Cairo").wait_for()
     assert faults(page) == []
+
+
+def test_a_figure_says_what_it_means_to_those_who_cannot_point_at_it(places, page):
+    """Touched or reached by key it shows its definition, within the page and without a fault."""
+    page.goto(places["fleet"])
+    page.get_by_text(PAGES["fleet"][1]).first.wait_for()
+    rest(page, "light")
+    tile = page.locator(".ett-tile").last
+    shown = "box => getComputedStyle(box, '::after').content"
+    assert tile.evaluate(shown) == "none"
+    tile.focus()
+    assert tile.evaluate(shown) != "none"
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    assert faults(page) == []
