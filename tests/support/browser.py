@@ -48,7 +48,8 @@ class Heard:
 
     def _console(self, message: sync_api.ConsoleMessage) -> None:
         probing = "/_stcore/" in message.location.get("url", "")  # Streamlit looks for its own base path
-        if message.type == "error" and not probing:
+        leaving = "closed before the connection is established" in message.text
+        if message.type == "error" and not (probing or leaving):
             self.complaints.append(message.text)
 
     def strangers(self) -> set[str | None]:
