@@ -32,21 +32,23 @@ def show() -> None:
     job_id, text = asked.get("id", ""), asked.get("text", "")
     offered = questions.jobs({"text": text}, most=MOST_OFFERED)
     shared_reads().begin((offered,), job_id)
-    if not job_id:
-        frame.live(lambda: _none_chosen(offered, text))
-        return
     above = st.container(key="choosing")
-    frame.live(lambda: _draw(job_id, asked))
+    if job_id:
+        frame.live(lambda: _draw(job_id, asked))
+    elif shared_reads().ask(offered).value is None:
+        frame.live(lambda: _nothing_read(offered, text))
+        return
+    else:
+        st.html(markup.quiet("Choose a job above; Fleet lists them with those first that hurt most."))
     with above:
         _choose(job_id, text, shared_reads().ask(offered).value)
 
 
-def _none_chosen(offered: Question[FleetAnswer], text: str) -> None:
+def _nothing_read(offered: Question[FleetAnswer], text: str) -> None:
+    """Until the source answers; a refresh draws the box once it does."""
     reading = shared_reads().ask(offered)
     frame.signs_of_age(reading)
-    with st.container(key="choosing"):
-        _choose("", text, reading.value)
-    st.html(markup.quiet("Choose a job above; Fleet lists them with those first that hurt most."))
+    _choose("", text, reading.value)
 
 
 def _choose(job_id: str, text: str, answer: FleetAnswer | None) -> None:
