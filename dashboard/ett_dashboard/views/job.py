@@ -39,6 +39,7 @@ def show() -> None:
         frame.live(lambda: _nothing_read(offered, text))
         return
     else:
+        frame.live(lambda: frame.signs_of_age(shared_reads().ask(offered)))
         st.html(markup.quiet("Choose a job above; Fleet lists them with those first that hurt most."))
     with above:
         _choose(job_id, text, shared_reads().ask(offered).value)
