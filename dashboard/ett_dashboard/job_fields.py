@@ -19,9 +19,7 @@ NOT_IN_METRICS = ("state_age_s",)
 STATE = Kind(lambda state: str(state).replace("_", " "), end=False)
 
 
-def fields(
-    now: float, chosen: Mapping[str, str] | None = None, *, is_whole: bool = True
-) -> list[Field[Job]]:
+def fields(now: float, chosen: Mapping[str, str] | None = None, *, is_whole: bool = True) -> list[Field[Job]]:
     """The columns of the table of jobs at `now` (Unix seconds); from metrics not all can be filled.
 
     Links keep what was `chosen`.

@@ -18,7 +18,7 @@ BEGIN_S = 1_764_000_000
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from board_page import page_of
+from board_page import page_of  # noqa: E402 - scripts are no package
 
 pytestmark = pytest.mark.service("chromium")
 
