@@ -38,10 +38,12 @@ def wasted_time(supposed: Supposed) -> Figure:
         },
     ]
     if best is not None and best.interval_s is not None:
-        data.append(_mark((best.interval_s, best.percent), "best", BEST, "star", "bottom"))
+        data.append(_mark((best.interval_s, best.percent), "best", BEST, "star", "bottom center"))
     if used is not None and supposed.interval_s is not None:
         name = "in use" if supposed.measured_percent is None else "measured"
-        data.append(_mark((supposed.interval_s, used), name, LOST, "circle"))
+        is_left = best is not None and (best.interval_s or 0.0) > supposed.interval_s
+        side = "top left" if is_left else "top right"
+        data.append(_mark((supposed.interval_s, used), name, LOST, "circle", side))
     known = [each for each in (best.percent if best else None, used) if each is not None]
     top = max(min(max(known, default=1.0) * ROOM, 100.0), 1.2 * max(known, default=1.0))
     layout: dict[str, Any] = {
@@ -92,8 +94,8 @@ def _area(curve: Sequence[Waste], name: str, values: Sequence[float], colour: st
     }
 
 
-def _mark(point: tuple[float, float], name: str, colour: str, symbol: str, side: str = "top") -> Figure:
-    """A point with its words above it, or below, where the lowest of a curve has room."""
+def _mark(point: tuple[float, float], name: str, colour: str, symbol: str, side: str) -> Figure:
+    """A point with its words beside it: away from the other one, and below the lowest of a curve."""
     told = f"{name}: every {duration(point[0])}, {percent(point[1])}"
     return {
         "type": "scatter",
@@ -102,7 +104,7 @@ def _mark(point: tuple[float, float], name: str, colour: str, symbol: str, side:
         "x": [point[0]],
         "y": [point[1]],
         "text": [f"<b>{told}</b>"],
-        "textposition": f"{side} center",
+        "textposition": side,
         "marker": {"color": colour, "size": 13, "symbol": symbol, "line": {"width": 1.5, "color": "#fff"}},
         "hovertext": [f"{told} of the training time wasted"],
         "hoverinfo": "text",
