@@ -93,7 +93,8 @@ def rest(page: sync_api.Page, scheme: str) -> None:
     settled = """scheme => {
         const app = document.querySelector(".stApp");
         const drawn = [...document.querySelectorAll(".ett-chart")].every((box) => box.dataset.drawn);
-        const done = app.dataset.testScriptState === "notRunning";
+        const comes = document.querySelector("[data-testid=stSkeleton]");
+        const done = app.dataset.testScriptState === "notRunning" && !comes;
         return drawn && done && getComputedStyle(app).colorScheme === scheme;
     }"""
     until(page, lambda: page.evaluate(settled, scheme), f"the page does not come to rest in {scheme}")
