@@ -200,20 +200,31 @@ def facts(page: sync_api.Page, root: str, name: str) -> list[list[list[str]]]:
     )
 
 
-def seen_first(page: sync_api.Page, address: str, table: str) -> None:
-    """Open a page of which the first view can be looked into; it stays, as the app never begins."""
+def open_told(
+    page: sync_api.Page, address: str, table: str, change: Callable[[str], str] = lambda html: html
+) -> None:
+    """Open a page with a first view that holds a table; `change` makes another document of it."""
 
-    def open_up(route: sync_api.Route) -> None:
+    def answer(route: sync_api.Route) -> None:
         if route.request.resource_type != "document":
             route.continue_()
             return
         html = holding(named(table), lambda: route.fetch().text())
-        html = html.replace('shadowrootmode="closed"', 'shadowrootmode="open"')
-        assert html.count("import(app)") == 1
-        route.fulfill(body=html.replace("import(app)", "undefined"), content_type="text/html; charset=utf-8")
+        route.fulfill(body=change(html), content_type="text/html; charset=utf-8")
 
-    page.route("**/*", open_up)
+    page.route("**/*", answer)
     page.goto(address)
+
+
+def seen_first(page: sync_api.Page, address: str, table: str) -> None:
+    """Open a page of which the first view can be looked into; it stays, as the app never begins."""
+
+    def open_up(html: str) -> str:
+        assert html.count("import(app)") == 1
+        opened = html.replace('shadowrootmode="closed"', 'shadowrootmode="open"')
+        return opened.replace("import(app)", "undefined")
+
+    open_told(page, address, table, open_up)
 
 
 @browsing
@@ -270,15 +281,7 @@ def test_a_scrolled_first_view_stays_where_it_was(app, page):
         server.on_message(lambda said: socket.send(said) if is_open else held.append((socket, said)))
 
     page.route_web_socket("**/_stcore/stream", hold)
-
-    def is_high() -> bool:
-        """Whether the document came with what the exporter knows."""
-        page.goto(f"{app}/job?id=first%2Fseen", wait_until="commit")
-        held.clear()
-        page.wait_for_load_state()
-        return page.evaluate("document.getElementById('ett-first').scrollHeight") > 400 + 120
-
-    until(page, is_high, "the first view stays empty")
+    open_told(page, f"{app}/job?id=first%2Fseen", "Attempts")
     until(page, lambda: held, "the app does not answer")
     page.evaluate("document.getElementById('ett-first').scrollTo(0, 120)")
     is_open.append(True)
