@@ -1,4 +1,4 @@
-"""Saves that stand still at the n-th thing they do to files, for every n, while a later start takes over.
+"""Saves that stand still at the n-th thing they do to files, for many n, while a later start takes over.
 
 The earlier start is a process of its own, both have names of machines of their own. It is told to go on
 once the later one has looked for checkpoints, while that saves, or once it has. Prints a JSON list: for each
@@ -26,6 +26,7 @@ from ett_trainer_hooks.pipeline.takes import Lease, LostError, Machine, Start
 
 LOST = 7
 """The status of an earlier start that ends as it has lost its lease."""
+MOMENTS = ("found", "saving", "saved")
 
 
 def claimed(root: Path, node: str, launch: int) -> Lease:
@@ -136,13 +137,20 @@ def one(root: Path, step: int, number: int, moment: str) -> dict[str, object] | 
     return {**pair.seen, "found": found, "last": last, "latest": latest, "left": left}
 
 
-def sweep(root: Path, step: int, moment: str) -> list[dict[str, object]]:
+def sweep(root: Path, step: int, moment: str, stride: int) -> list[dict[str, object]]:
+    """What comes of a save at every point, or at every so many: at others for each moment."""
     results: list[dict[str, object]] = []
-    while (result := one(root, step, len(results) + 1, moment)) is not None:
+    number = 1 + MOMENTS.index(moment) % stride
+    while (result := one(root, step, number, moment)) is not None:
         results.append(result)
+        number += stride
     return results
 
 
 if __name__ == "__main__":
-    place, *kinds = Path(sys.argv[1]), *sys.argv[2:]
-    print(json.dumps({kind: sweep(place, int(kind.split()[0]), kind.split()[1]) for kind in kinds}))
+    place, every, *kinds = sys.argv[1:]
+    print(
+        json.dumps(
+            {kind: sweep(Path(place), int(kind.split()[0]), kind.split()[1], int(every)) for kind in kinds}
+        )
+    )
