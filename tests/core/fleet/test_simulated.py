@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import lru_cache
 
 import pytest
 from simulated_rows import END, simulated
@@ -20,8 +21,12 @@ FULL = bool(os.environ.get("ETT_FULL"))
 DEPLOYED = {f"{kind}.{part}" for kind in ("start", "recover") for part in ("preproc_creation", "model_init")}
 
 
+@lru_cache(maxsize=16)
 def rows(shape: Scenario, ranks: int = 2):
-    """All runs and failures of a fleet of whose jobs a few ranks report, and its window."""
+    """All runs and failures of a fleet of whose jobs a few ranks report, and its window.
+
+    Kept for the next test of the same fleets.
+    """
     found = [each for each, _ in simulated(replace(shape, reporting_ranks=ranks))]
     runs = [run for each in found for run in each.runs]
     failures = [failure for each in found for failure in each.failures]

@@ -120,8 +120,8 @@ def test_without_an_answer_a_reason_is_told_and_the_policy_stays(bench, server, 
 def test_a_real_exporter_is_understood(tmp_path):
     """Its jobs come from a simulated fleet; those of a like size count, with their failures and seconds."""
     with running("--database", str(tmp_path / "ett.sqlite")) as exporter:
-        fleet = ["--scenario", "failures", "--jobs", "12", "--days", "1", "--exporter", exporter.url]
-        subprocess.run([ETT, "simulate", *fleet], check=True, capture_output=True)
+        fleet = ["--scenario", "failures", "--jobs", "12", "--days", "1", "--report-s", "300"]
+        subprocess.run([ETT, "simulate", *fleet, "--exporter", exporter.url], check=True, capture_output=True)
         body = asked(exporter.url, lambda: "")
     jobs = jobs_seen(body, but="me")
     alike = [job for job in jobs if 4 <= job.accelerators <= 64]
