@@ -25,7 +25,7 @@ from ett_core.events import decode
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FRAMEWORKS = {"accelerate", "lightning", "torchrec", "torchtitan", "transformers"}
 SENTENCE = re.compile(r"^ett run: Largest loss: [a-z_.]+ \(.+\) took .+ %: .+\.$", re.MULTILINE)
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 
 
 def command_of(program: str) -> list[str]:

@@ -19,7 +19,7 @@ from ett_trainer_hooks.guard import Guard
 from ett_trainer_hooks.identity import Identity
 from ett_trainer_hooks.journal import Journal
 
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 PROGRAMS = Path(__file__).with_name("programs")
 
 

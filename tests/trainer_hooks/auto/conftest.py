@@ -15,7 +15,7 @@ from ett_core.events import AnyEvent
 from ett_trainer_hooks.auto import SITE
 
 ETT = str(Path(sys.executable).with_name("ett"))
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 
 
 @dataclass

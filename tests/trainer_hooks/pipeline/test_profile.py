@@ -7,7 +7,7 @@ import pytest
 from ett_trainer_hooks.pipeline.profile import NAMES, added, keep
 from ett_trainer_hooks.recording.compiling import BARE_WORDS
 
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
 START = """
 import json

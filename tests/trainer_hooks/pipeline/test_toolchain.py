@@ -7,7 +7,7 @@ import pytest
 
 from ett_trainer_hooks.pipeline.toolchain import TRUST, trust_processor
 
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
 READY = """
 import json, sys, threading

@@ -8,6 +8,8 @@ import pytest
 
 from ett_trainer_hooks.recording.compiling import CompileWatch, track_of_this_thread
 
+LIMIT_S = 600.0
+"""Guards against a program that hangs; on a machine with much to do a compilation takes minutes."""
 FAST = {
     "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
     "TORCHINDUCTOR_VEC_ISA_OK": "1",
@@ -39,7 +41,7 @@ def told(start, events_in, tmp_path):
     def run(program, **environ):
         caches = str(tmp_path / "caches")
         child = start(program, **{**FAST, "TORCHINDUCTOR_CACHE_DIR": caches, **environ})
-        _, err = child.communicate(timeout=120)
+        _, err = child.communicate(timeout=LIMIT_S)
         assert (child.returncode, b"ettwatch" in err) == (0, False), err.decode()
         (journal,) = (tmp_path / "journal").glob(f"*-{child.pid}.jsonl")
         return events_in(journal)

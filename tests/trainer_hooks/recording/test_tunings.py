@@ -80,7 +80,7 @@ recorder.close()
 def test_journals_tell_which_kernels_were_tuned_for_how_long_and_what_won(start, events_in, tmp_path):
     """A search that does not come to pass, and a tuning that fails, are not told."""
     child = start(PROGRAM, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "caches"), OMP_NUM_THREADS="1")
-    _, err = child.communicate(timeout=120)
+    _, err = child.communicate(timeout=600)
     assert (child.returncode, b"ettwatch" in err) == (0, False), err.decode()
     (journal,) = (tmp_path / "journal").glob(f"*-{child.pid}.jsonl")
     tunings = tunings_of(event for event in events_in(journal) if event.kind == "cache")

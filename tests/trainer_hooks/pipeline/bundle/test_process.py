@@ -76,7 +76,7 @@ def rank(start, tmp_path):
 
 
 def ended(child):
-    out, err = child.communicate(timeout=240)
+    out, err = child.communicate(timeout=600)
     assert (child.returncode, b"ettwatch" in err) == (0, False), err.decode()
     return json.loads(out.splitlines()[-1])
 
