@@ -28,6 +28,11 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
+# How torch compiles in all that tests start, unless they say otherwise: code without vectors, whose headers
+# take most of a compilation, and in the process itself, as each worker of the compiler imports torch.
+for name, text in {"ATEN_CPU_CAPABILITY": "default", "TORCHINDUCTOR_COMPILE_THREADS": "1"}.items():
+    os.environ.setdefault(name, text)
+
 HERE = Path(__file__).parent
 REQUIRED = os.environ.get("ETT_REQUIRE_SERVICES") == "1"
 PROGRAMS = (

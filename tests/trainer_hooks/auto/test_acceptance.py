@@ -20,6 +20,8 @@ DDP = [TORCHRUN, "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endp
 
 FAST = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0", "TORCHINDUCTOR_VEC_ISA_OK": "1"}
 """Spares a compiled header and probes of the CPU."""
+WORKERS = {"TORCHINDUCTOR_COMPILE_THREADS": "2"}
+"""The compiler has processes of its own, which are no ranks."""
 
 
 def own_clock(ran):
@@ -36,7 +38,8 @@ def about(seconds):
 @pytest.mark.service("compiler")
 def test_a_plain_loop_is_seen_step_by_step(ett_run, tmp_path):
     """Compilation, waits, evaluations, saves and steps take what the program's own clock says."""
-    ran = ett_run(sys.executable, str(PROGRAMS / "plain.py"), str(tmp_path / "model.pt"), **FAST)
+    words = [sys.executable, str(PROGRAMS / "plain.py"), str(tmp_path / "model.pt")]
+    ran = ett_run(*words, **FAST, **WORKERS)
     clock, parts = own_clock(ran), ran.account().components
     assert parts["training"] == about(clock["steps"])
     assert parts["start.compile"] == about(clock["first_step"])
