@@ -200,9 +200,7 @@ def facts(page: sync_api.Page, root: str, name: str) -> list[list[list[str]]]:
     )
 
 
-def open_told(
-    page: sync_api.Page, address: str, table: str, change: Callable[[str], str] = lambda html: html
-) -> None:
+def open_told(page: sync_api.Page, address: str, table: str, change: Callable[[str], str]) -> None:
     """Open a page with a first view that holds a table; `change` makes another document of it."""
 
     def answer(route: sync_api.Route) -> None:
@@ -281,7 +279,9 @@ def test_a_scrolled_first_view_stays_where_it_was(app, page):
         server.on_message(lambda said: socket.send(said) if is_open else held.append((socket, said)))
 
     page.route_web_socket("**/_stcore/stream", hold)
-    open_told(page, f"{app}/job?id=first%2Fseen", "Attempts")
+    address = f"{app}/job?id=first%2Fseen"
+    told(address, named("Attempts"))  # what is read now is known for a moment
+    page.goto(address)
     until(page, lambda: held, "the app does not answer")
     page.evaluate("document.getElementById('ett-first').scrollTo(0, 120)")
     is_open.append(True)
