@@ -32,6 +32,7 @@ _SPEAKER = re.compile(r"\[rank(\d{1,6})\]:|last output of rank (\d{1,6}):")
 _STOPPED_BY = re.compile(r"rank \d{1,6} was stopped by SIG[A-Z]{1,10} \(sent by ")
 _STOOD_STILL = ("hang", "checkpoint_stall", "compile_slow")
 _OF_STATUS = {"preempted": "preempted", "timed_out": "time_limit", "cancelled": "user_cancelled"}
+_TAKEN_BACK = ("evicted", "maintenance")
 _STATUS_WORDS = {
     "preempted": "the attempt was reported as preempted",
     "timed_out": "the attempt was reported as having reached its time limit",
@@ -41,7 +42,8 @@ _STATUS_WORDS = {
 
 def diagnose(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Diagnosis:
     """The cause of a failed attempt."""
-    sightings = _without_neighbours([*_of_evidence(evidence), *_of_facts(failure, evidence)])
+    seen = _with_status([*_of_evidence(evidence), *_of_facts(failure, evidence)], failure)
+    sightings = _without_neighbours(seen)
     found = judge([_dated(sighting) for sighting in sightings])
     if found.failure_class == "not_a_failure":
         found = judge([_fact(failure, _last_words(failure), UNKNOWN, weak=True)])
@@ -109,8 +111,6 @@ def _of_facts(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Iter
         text = message if said else f"{failure.exception}: {message}"
         where = Where(source=FACT, rank=failure.rank, node=failure.node, time=failure.time)
         yield from (msgspec.structs.replace(s, order_s=failure.time) for s in scan(text.encode(), where))
-    if failure.status in _OF_STATUS:
-        yield _fact(failure, _STATUS_WORDS[failure.status], _OF_STATUS[failure.status], weak=False)
     code = -failure.signal if failure.signal else failure.exit_code
     ending = of_exit(code) if code else None
     if ending is not None and failure.signal and _is_sender_known(failure, failure.signal, evidence):
@@ -122,6 +122,17 @@ def _of_facts(failure: FailureAccount, evidence: Sequence[EvidenceLine]) -> Iter
             role=ending.role,
             by_abort=ending.by_abort,
         )
+
+
+def _with_status(seen: list[Sighting], failure: FailureAccount) -> list[Sighting]:
+    """With what the status says; where a line says how the hardware was taken back, it bears that out."""
+    if failure.status not in _OF_STATUS:
+        return seen
+    how = (s for s in seen if s.failure_class in _TAKEN_BACK and s.role == ROOT and not s.weak)
+    named = next(how, None) if failure.status == "preempted" else None
+    if named is not None:
+        return [msgspec.structs.replace(s, certain=True) if s is named else s for s in seen]
+    return [*seen, _fact(failure, _STATUS_WORDS[failure.status], _OF_STATUS[failure.status], weak=False)]
 
 
 def _is_sender_known(failure: FailureAccount, number: int, evidence: Sequence[EvidenceLine]) -> bool:

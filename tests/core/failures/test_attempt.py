@@ -178,6 +178,18 @@ def test_a_rank_that_was_stopped_with_its_launcher_ended_as_the_job_did(word, fa
     assert diagnose(failed(signal=15, rank=1), [told]).failure_class == failure_class
 
 
+@pytest.mark.parametrize(
+    ("status", "failure_class", "confidence"),
+    [("preempted", "maintenance", "certain"), ("failed", "maintenance", "likely")],
+)
+def test_a_line_says_how_the_hardware_was_taken_back_and_the_status_that_it_was(
+    status, failure_class, confidence
+):
+    drained = line("slurmctld: node n1 state set to DRAIN: host maintenance", rank=-1, source="scheduler")
+    found = diagnose(failed(status=status), [drained])
+    assert (found.failure_class, found.confidence, found.message) == (failure_class, confidence, drained.text)
+
+
 def test_the_rank_that_the_kernel_ended_is_named_and_not_the_one_that_noticed():
     lines = [
         line("rank 1 (pid 12) was ended by signal 9 (SIGKILL)", AT + 0.1, rank=-1, source="failure"),
