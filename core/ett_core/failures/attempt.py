@@ -14,6 +14,7 @@ import msgspec
 from ett_core.accounting.account import FailureAccount
 from ett_core.causes import sender_in, signal_name
 from ett_core.evidence_log import EvidenceLine, senders_in
+from ett_core.failures.certainty import TAKEN_AWAY
 from ett_core.failures.classes import CLASSES, LIKELY, UNKNOWN
 from ett_core.failures.exits import OWN_STOP, of_exit
 from ett_core.failures.judge import Diagnosis, judge
@@ -32,7 +33,6 @@ _SPEAKER = re.compile(r"\[rank(\d{1,6})\]:|last output of rank (\d{1,6}):")
 _STOPPED_BY = re.compile(r"rank \d{1,6} was stopped by SIG[A-Z]{1,10} \(sent by ")
 _STOOD_STILL = ("hang", "checkpoint_stall", "compile_slow")
 _OF_STATUS = {"preempted": "preempted", "timed_out": "time_limit", "cancelled": "user_cancelled"}
-_TAKEN_BACK = ("evicted", "maintenance")
 _STATUS_WORDS = {
     "preempted": "the attempt was reported as preempted",
     "timed_out": "the attempt was reported as having reached its time limit",
@@ -128,7 +128,7 @@ def _with_status(seen: list[Sighting], failure: FailureAccount) -> list[Sighting
     """With what the status says; where a line says how the hardware was taken back, it bears that out."""
     if failure.status not in _OF_STATUS:
         return seen
-    how = (s for s in seen if s.failure_class in _TAKEN_BACK and s.role == ROOT and not s.weak)
+    how = (s for s in seen if s.failure_class in TAKEN_AWAY - {"preempted"} and s.role == ROOT and not s.weak)
     named = next(how, None) if failure.status == "preempted" else None
     if named is not None:
         return [msgspec.structs.replace(s, certain=True) if s is named else s for s in seen]

@@ -14,7 +14,7 @@ from ett_core.failures.rule import CASCADE, ROOT
 
 _EFFECTS = ("collective_timeout", "peer_failure", "rendezvous_failure", "straggler", "gpu_busy")
 """Classes that say what was seen and not why it came to that: never certain."""
-_TAKEN_AWAY = {"preempted", "evicted", "maintenance"}
+TAKEN_AWAY = {"preempted", "evicted", "maintenance"}
 """Words of one who took the hardware back, which say the same."""
 
 
@@ -31,7 +31,7 @@ def is_certain(chosen: Sighting, seen: Sequence[Sighting]) -> bool:
 def _is_rival(other: Sighting, chosen: Sighting) -> bool:
     """Whether a line that is not clearly later names another cause."""
     both = {other.failure_class, chosen.failure_class}
-    if other.role != ROOT or other.weak or other.generic or len(both) == 1 or both <= _TAKEN_AWAY:
+    if other.role != ROOT or other.weak or other.generic or len(both) == 1 or both <= TAKEN_AWAY:
         return False
     if None in (other.order_s, chosen.order_s):
         return True
