@@ -14,6 +14,7 @@ import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = sync_api.expect
+TooLate = sync_api.TimeoutError
 
 CHROMIUM = Path("/usr/bin/chromium")
 SWITCHES = (
