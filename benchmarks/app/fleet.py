@@ -16,14 +16,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 HERE = Path(__file__).parent
 ETT = Path(sys.executable).with_name("ett")
 STORE, MADE = "fleet.sqlite", "made"
 JOB = "bench/000001"
+QUICK_S, QUICK_ANSWERS, SETTLED_WITHIN_S = 0.5, 5, 900.0
 
 
 @contextmanager
@@ -61,6 +64,31 @@ def feeding(exporter: str, jobs: int, made: Path) -> Iterator[None]:
     with started(*command) as (_, line):
         tell(line)
         yield
+
+
+def settle(exporter: str) -> None:
+    """Wait until the exporter knows all jobs again and answers about the fleet as it goes on to do.
+
+    Raises:
+        SystemExit: that took too long.
+    """
+    began_s, quick = time.monotonic(), 0
+    while quick < QUICK_ANSWERS:
+        if time.monotonic() - began_s > SETTLED_WITHIN_S:
+            raise SystemExit(f"the exporter has not settled within {SETTLED_WITHIN_S:.0f} s")
+        asked_s = time.monotonic()
+        is_ready = all(_answers(f"{exporter}{path}") for path in ("/readyz", "/api/v1/fleet?window=24h"))
+        quick = quick + 1 if is_ready and time.monotonic() - asked_s < QUICK_S else 0
+        time.sleep(1)
+    tell(f"the exporter had settled after {time.monotonic() - began_s:.0f} s")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=SETTLED_WITHIN_S) as answer:  # noqa: S310 - our own address
+            return bool(answer.read())
+    except OSError:
+        return False
 
 
 def make(folder: Path, jobs: int) -> None:
@@ -103,6 +131,7 @@ def main() -> None:
         exporter, _ = stack.enter_context(serving("exporter", "--database", str(Path(scratch) / STORE)))
         app, pid = stack.enter_context(serving("dashboard", "--exporter", exporter))
         stack.enter_context(feeding(exporter, chosen.jobs, folder / MADE))
+        settle(exporter)
         if chosen.rounds:
             measure("pages.py", "--app", app, "--job", JOB, "--rounds", str(chosen.rounds))
         if chosen.minutes:

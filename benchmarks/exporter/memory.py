@@ -181,6 +181,11 @@ class NoPast:
         """None."""
         return None
 
+    def is_cut(self, known: Snapshot) -> bool:
+        """Nothing is deleted."""
+        del known
+        return False
+
     def after(self, place: Place) -> Iterable[Stored]:
         """None."""
         del place

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from struct import Struct
 from typing import NamedTuple, TypeAlias
 
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
@@ -21,8 +20,6 @@ WindowKey: TypeAlias = tuple[int, int]
 """Attempt, and Unix time in half windows; the window is that half and the one before it."""
 
 FIELDS = 4
-_HEAD = Struct("<qqq")
-"""Before the ranks of a half window and their paces: its key, and how many they are."""
 _CELL_BYTES = 8 + 8 * FIELDS
 
 
@@ -99,7 +96,7 @@ class Half(Mapping[int, Sequence[float]]):
         return array("q", self._places).tobytes() + self._fields.tobytes()
 
     @classmethod
-    def unpacked(cls, data: memoryview, ranks: int) -> Half:
+    def unpacked(cls, data: bytes, ranks: int) -> Half:
         """The paces of so many ranks that gave `data`."""
         numbers, fields = array("q"), array("d")
         numbers.frombytes(data[: numbers.itemsize * ranks])
@@ -124,7 +121,7 @@ class Halves:
         self._open: dict[WindowKey, Half] = {}
         """The one that was told last at the end."""
         self._older: Parcel | None = None
-        """The others, one after the other."""
+        """The others, packed together."""
         self._count = 0
         """How many those are."""
         self._newest: WindowKey | None = None
@@ -136,60 +133,134 @@ class Halves:
 
     def __iter__(self) -> Iterator[WindowKey]:
         """Their keys, in no order."""
-        packed = b"" if self._older is None else self._older.read()
-        return iter(dict.fromkeys([*(key for key, _, _ in _places_of(packed)), *self._open]))
+        return iter(dict.fromkeys([*self._packed().keys(), *self._open]))
 
     def everything(self) -> dict[WindowKey, Half]:
         """All of them, by key."""
-        return self._unpacked() | self._open
+        packed = self._packed()
+        return {key: packed.half(place) for place, key in enumerate(packed.keys())} | self._open
 
     def paces(self, key: WindowKey) -> Half:
         """The paces of a half window; empty where nobody reported."""
         known = self._open.get(key)
-        if known is None and self._newest is not None and key <= self._newest:
-            known = self._unpacked().get(key)
+        if known is None and self._may_be_packed(key):
+            packed = self._packed()
+            place = packed.place_of(key)
+            known = None if place is None else packed.half(place)
         return Half() if known is None else known
 
     def opened(self, key: WindowKey) -> Half:
         """The paces of a half window, to be added to until others are."""
         half = self._open.pop(key, None)
-        if half is None:
-            half = self.paces(key)
-            if half:
-                self.drop([key])
-        self._open[key] = half
-        if len(self._open) > HALVES_OPEN:
-            first = next(iter(self._open))
-            self.put([(first, self._open.pop(first))])
-        return half
+        closed = [*self._open][: len(self._open) + 1 - HALVES_OPEN]
+        may_be_packed = half is None and self._may_be_packed(key)
+        if closed or may_be_packed:
+            packed = self._packed()
+            place = packed.place_of(key) if may_be_packed else None
+            half = half if place is None else packed.take(place)
+            for other in closed:
+                self._append(packed, other, self._open.pop(other))
+            if closed or place is not None:
+                self._hold(packed)
+        self._open[key] = Half() if half is None else half
+        return self._open[key]
 
     def put(self, halves: Iterable[tuple[WindowKey, Half]]) -> None:
         """Pack half windows that are not held."""
-        packed = [b"" if self._older is None else self._older.read()]
+        packed = self._packed()
         for key, half in halves:
-            packed += (_HEAD.pack(*key, len(half)), half.packed())
-            self._count += 1
-            self._newest = key if self._newest is None else max(self._newest, key)
-        self._older = parcel_of(self._archive, b"".join(packed))
+            self._append(packed, key, half)
+        self._hold(packed)
 
     def drop(self, keys: Iterable[WindowKey]) -> None:
         """Let go of half windows, as far as they are held."""
-        gone = set(keys)
-        self._open = {key: half for key, half in self._open.items() if key not in gone}
-        packed = b"" if self._older is None else self._older.read()
-        kept = [packed[begin:end] for key, begin, end in _places_of(packed) if key not in gone]
-        if len(kept) < self._count:
-            self._count = len(kept)
-            self._older = parcel_of(self._archive, b"".join(kept)) if kept else None
+        packed = self._packed()
+        for key in keys:
+            self._open.pop(key, None)
+            place = packed.place_of(key)
+            if place is not None:
+                packed.take(place)
+        self._hold(packed)
 
-    def _unpacked(self) -> dict[WindowKey, Half]:
-        if self._older is None:
-            return {}
-        packed = memoryview(self._older.read())
-        return {
-            key: Half.unpacked(packed[begin + _HEAD.size : end], (end - begin - _HEAD.size) // _CELL_BYTES)
-            for key, begin, end in _places_of(packed)
-        }
+    def _may_be_packed(self, key: WindowKey) -> bool:
+        return self._newest is not None and key <= self._newest
+
+    def _append(self, packed: _Packed, key: WindowKey, half: Half) -> None:
+        packed.append(key, half)
+        self._newest = key if self._newest is None else max(self._newest, key)
+
+    def _packed(self) -> _Packed:
+        return _Packed(b"" if self._older is None else self._older.read(), self._count)
+
+    def _hold(self, packed: _Packed) -> None:
+        """Have these as the ones that lie packed."""
+        self._count = len(packed.numbers)
+        self._older = parcel_of(self._archive, packed.data()) if self._count else None
+
+
+class _Packed:
+    """Half windows as bytes: columns of their keys and of how many ranks they have, then the paces of each.
+
+    >>> packed = _Packed(b"", 0)
+    >>> for half in (4, 5):
+    ...     packed.append((0, half), half_of({7: Pace(10, 5.0, 0.6, 0.0)}))
+    >>> again = _Packed(packed.data(), 2)
+    >>> again.place_of((0, 5)), again.place_of((1, 5)), dict(again.take(0)), again.keys()
+    (1, None, {7: array('d', [10.0, 5.0, 0.6, 0.0])}, [(0, 5)])
+    """
+
+    __slots__ = ("attempts", "numbers", "paces", "ranks")
+
+    def __init__(self, data: bytes, count: int) -> None:
+        """So many half windows that gave `data`."""
+        columns = array("q")
+        columns.frombytes(data[: 3 * columns.itemsize * count])
+        self.attempts, self.numbers = columns[:count], columns[count : 2 * count]
+        self.ranks = columns[2 * count :]
+        self.paces = data[3 * columns.itemsize * count :]
+
+    def keys(self) -> list[WindowKey]:
+        """The keys of all."""
+        return [*zip(self.attempts, self.numbers, strict=True)]
+
+    def place_of(self, key: WindowKey) -> int | None:
+        """Which of them has a key, if one does."""
+        attempt, number = key
+        place = -1
+        for _ in range(self.numbers.count(number)):
+            place = self.numbers.index(number, place + 1)
+            if self.attempts[place] == attempt:
+                return place
+        return None
+
+    def half(self, place: int) -> Half:
+        """One of them."""
+        begin, end = self._bounds(place)
+        return Half.unpacked(self.paces[begin:end], self.ranks[place])
+
+    def take(self, place: int) -> Half:
+        """One of them, which is then no more among them."""
+        begin, end = self._bounds(place)
+        half = Half.unpacked(self.paces[begin:end], self.ranks[place])
+        self.paces = self.paces[:begin] + self.paces[end:]
+        del self.attempts[place], self.numbers[place], self.ranks[place]
+        return half
+
+    def append(self, key: WindowKey, half: Half) -> None:
+        """Have one more."""
+        attempt, number = key
+        self.attempts.append(attempt)
+        self.numbers.append(number)
+        self.ranks.append(len(half))
+        self.paces += half.packed()
+
+    def data(self) -> bytes:
+        """All of them as bytes."""
+        return b"".join((self.attempts, self.numbers, self.ranks, self.paces))
+
+    def _bounds(self, place: int) -> tuple[int, int]:
+        begin = _CELL_BYTES * sum(self.ranks[:place])
+        return begin, begin + _CELL_BYTES * self.ranks[place]
 
 
 def half_of(paces: Mapping[int, Pace]) -> Half:
@@ -203,15 +274,6 @@ def half_of(paces: Mapping[int, Pace]) -> Half:
 def pace(fields: Sequence[float]) -> Pace:
     """The pace whose fields were added up."""
     return Pace(int(fields[0]), *fields[1:])
-
-
-def _places_of(packed: bytes | memoryview) -> Iterator[tuple[WindowKey, int, int]]:
-    """The keys of packed half windows, each with where it begins and ends."""
-    at = 0
-    while at < len(packed):
-        attempt, number, ranks = _HEAD.unpack_from(packed, at)
-        begin, at = at, at + _HEAD.size + ranks * _CELL_BYTES
-        yield (attempt, number), begin, at
 
 
 def together(one: Sequence[float], other: Sequence[float]) -> Pace:
