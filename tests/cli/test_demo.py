@@ -17,7 +17,7 @@ from ett_cli.demo.children import Children
 from ett_cli.demo.evidence import account_of_journals, component_series
 from ett_cli.demo.play import DemoError, Play
 from ett_cli.demo.processes import environment, marked, parent, rank_process
-from ett_cli.demo.stage import MARK, Stage
+from ett_cli.demo.stage import FIRST_PORT, MARK, Stage, free_port
 from ett_cli.demo.verdict import failed, verdict
 from ett_cli.demo.words import doing, line, places, where_to_go_on
 from ett_cli.main import main
@@ -163,6 +163,17 @@ def test_what_an_earlier_run_left_in_a_log_is_not_said_by_this_child(stage, mark
         assert child.process.wait(LIMIT_S) == 0
     assert child.new_output() == "mine\n"
     assert child.tail() == "serving http://127.0.0.1:1\nmine"
+
+
+def test_a_free_port_is_none_that_a_connection_may_get_before_a_service_listens_there(tmp_path, monkeypatch):
+    """The kernel gives away those of a range; where it does not say which, or all, any free one will do."""
+    monkeypatch.setattr(stages, "KERNELS_PORTS", tmp_path / "range")
+    for said in ("32768\t60999\n", "12000 65535"):
+        (tmp_path / "range").write_text(said)
+        assert FIRST_PORT <= free_port() < int(said.split()[0])
+    for said in ("1024 65535", ""):
+        (tmp_path / "range").write_text(said)
+        assert free_port() > 0
 
 
 def demo_refusal(capsys, *words: str) -> tuple[int, str]:

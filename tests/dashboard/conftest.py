@@ -11,7 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from stories import exporting, running
+from processes import serving
+from stories import exporting
 
 if TYPE_CHECKING:
     from playwright import sync_api
@@ -28,7 +29,7 @@ def exporter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def app(exporter: str) -> Iterator[str]:
     """The address of the real app over that exporter, refreshing every second."""
     words = ("--exporter", exporter, "--refresh-s", "1", "--grafana", "https://grafana.example/ops")
-    with running("dashboard", *words) as (url, _process):
+    with serving("dashboard", *words) as (url, _process):
         yield url
 
 
@@ -44,10 +45,19 @@ def chromium() -> Iterator[sync_api.Browser]:
         yield browser
 
 
-@pytest.fixture
-def page(chromium: sync_api.Browser) -> Iterator[sync_api.Page]:
-    """A page of its own for each test."""
-    from browser import visiting  # noqa: PLC0415 - skips where playwright is not installed
+@pytest.fixture(scope="module")
+def visitor(chromium: sync_api.Browser) -> Iterator[sync_api.BrowserContext]:
+    """One visitor for a file of tests: the scripts of the app, which are large, are compiled once."""
+    from browser import keeping  # noqa: PLC0415 - skips where playwright is not installed
 
-    with visiting(chromium) as page:
+    with keeping(chromium) as context:
+        yield context
+
+
+@pytest.fixture
+def page(visitor: sync_api.BrowserContext) -> Iterator[sync_api.Page]:
+    """A page of its own for each test."""
+    from browser import looking  # noqa: PLC0415 - skips where playwright is not installed
+
+    with looking(visitor) as page:
         yield page

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+from processes import PATIENCE_S, serving
 
 from ett_core.events import (
     AnyEvent,
@@ -37,10 +37,8 @@ from ett_core.events import (
 )
 from ett_core.step_times import bucket_of
 
-ETT = Path(sys.executable).with_name("ett")
-PATIENCE_S = 60.0
-"""How long an answer is waited for, on a slow machine with much to do; what httpx waits for is no promise."""
 get, send = partial(httpx.get, timeout=PATIENCE_S), partial(httpx.post, timeout=PATIENCE_S)
+"""What httpx waits for by itself is no promise: machines are slow and have much to do."""
 START_PHASES = {
     "device_init": 2.0,
     "process_group": 3.0,
@@ -222,24 +220,9 @@ def deciding(job_id: str, begin: float, until: float, hostile: str = "") -> Stor
 
 
 @contextmanager
-def running(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A real `ett` service on a free port: its address, once it has said it, and its process."""
-    with subprocess.Popen([ETT, *words, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            url = next((word for word in line.split() if word.startswith("http://")), None)
-            assert url is not None, f"ett {words[0]} said {line!r}"
-            yield url, process
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
-
-
-@contextmanager
 def exporting(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A real exporter with a fresh store."""
-    with running("exporter", "--database", str(folder / "ett.sqlite")) as served:
+    with serving("exporter", "--database", str(folder / "ett.sqlite")) as served:
         yield served
 
 

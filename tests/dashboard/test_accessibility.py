@@ -19,7 +19,8 @@ from axe_faults import faults
 from browser import sync_api, until
 from likeness import Face, face, face_of, likeness
 from PIL import Image
-from stories import ETT, exporting, get, running
+from processes import ETT, serving
+from stories import exporting, get
 
 DESK, TABLET = (1280, 900), (820, 1180)
 SEEN_AS = (("light", DESK), ("dark", DESK), ("dark", TABLET), ("light", TABLET))
@@ -77,7 +78,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     folder = tmp_path_factory.mktemp("accessible")
     with (
         exporting(folder) as (exporter, _),
-        running(
+        serving(
             "dashboard", "--exporter", exporter, "--refresh-s", "3600", "--grafana", "https://grafana.example"
         ) as (app, _),
         playing(exporter),

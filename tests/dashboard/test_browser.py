@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 import pytest
 from browser import expect, sync_api, until
-from stories import Story, exporting, get, post, recovered, running
+from processes import serving
+from stories import Story, exporting, get, post, recovered
 
 HOSTILE = (
     "<script>window.broken=1</script><img src=x onerror='window.broken=1'> ![i](http://x.invalid/i.png) **b**"
@@ -131,8 +132,9 @@ def test_zoom_outlives_refreshes(app, exporter, page):
     page.mouse.down()
     page.mouse.move(area["x"] + area["width"] * 0.6, middle, steps=8)
     page.mouse.up()
-    zoomed = chart.evaluate("box => box._fullLayout.xaxis.range.map(String)")
-    assert zoomed != before
+    shown = "box => box._fullLayout.xaxis.range.map(String)"
+    until(page, lambda: chart.evaluate(shown) != before, "nothing is zoomed into")
+    zoomed = chart.evaluate(shown)
     was_drawn = drawn(page, "timeline")
     story.go_on(1)
     post(exporter, story)
@@ -178,8 +180,7 @@ def test_the_box_on_top_of_a_job_leads_to_another_one(app, exporter, page):
         post(exporter, recovered(f"box/{place}", time.time() - 700, 690, job_name=f"Boxed {place}"))
     page.goto(f"{at(app, 'box/first')}&text=boxed")  # asked for the first time, so that the box knows both
     expect(page.locator(".ett-name h1")).to_have_text("Boxed first")
-    page.get_by_role("combobox", name="Job").click()
-    page.keyboard.type("Boxed second")
+    page.get_by_role("combobox", name="Job").fill("Boxed second")
     page.get_by_role("option", name="Boxed second").click()
     page.wait_for_url("**/job?id=box*second*")
     expect(page.locator(".ett-name h1")).to_have_text("Boxed second")
@@ -214,7 +215,7 @@ def test_an_exporter_that_is_gone_leaves_the_last_figures_greyed(page, tmp_path)
     """Without jobs the page says what to do; without an exporter it keeps what it knew, marked as old."""
     with (
         exporting(tmp_path) as (exporter, process),
-        running("dashboard", "--exporter", exporter, "--refresh-s", "1") as (app, _),
+        serving("dashboard", "--exporter", exporter, "--refresh-s", "1") as (app, _),
     ):
         page.goto(f"{app}/?rows=more")
         expect(page.locator(".ett-empty pre")).to_contain_text(f"export ETT_EXPORTER_URL={exporter}")
@@ -223,7 +224,7 @@ def test_an_exporter_that_is_gone_leaves_the_last_figures_greyed(page, tmp_path)
         process.terminate()
         expect(page.locator(".ett-banner")).to_contain_text(re.compile("nothing answers at|broke"))
         expect(row_of(page, "Kept in sight")).to_be_visible()
-        assert float(page.locator(".st-key-live").evaluate("box => getComputedStyle(box).opacity")) < 0.5
+        expect(page.locator(".st-key-live")).to_have_css("opacity", "0.45")
         page.goto(f"{app}/job")
         expect(page.locator(".ett-banner")).to_contain_text("Nothing was read so far")
         assert page.get_by_text("No job to show").count() == 0

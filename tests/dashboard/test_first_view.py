@@ -13,7 +13,8 @@ import pytest
 from axe_faults import faults
 from browser import expect, sync_api, until
 from likeness import face_of, likeness
-from stories import PATIENCE_S, Story, exporting, get, post, recovered, running
+from processes import PATIENCE_S, serving
+from stories import Story, exporting, get, post, recovered
 from streamlit import file_util
 
 from ett_dashboard.document import FirstView, document, shell
@@ -80,11 +81,12 @@ def trains(exporter: str, story: Story) -> None:
 
 def test_fleet_says_its_sentence_figures_and_rows_at_once(app, exporter, posted):
     """What is in trouble, what the fleet reached, and each job with its state, as on the page."""
-    trains(exporter, posted)
-    shown = words(told(f"{app}/?team=First", named("Jobs")))
     parts = (r"Seen at once\s+training", r"ETT, 24 h\s+\d", "1 job spent .* accelerator-hours", "1 job ")
-    for part in parts:
-        assert re.search(part, shown), part
+    shown, until_s = "", time.monotonic() + PATIENCE_S
+    while lacking := [part for part in parts if not re.search(part, shown)]:
+        assert time.monotonic() < until_s, (lacking, shown)
+        trains(exporter, posted)
+        shown = words(told(f"{app}/?team=First", named("Jobs")))
     assert "Seen at once" not in words(told(f"{app}/?team=nobody"))
 
 
@@ -120,9 +122,9 @@ def test_a_page_that_has_nothing_to_say_yet_says_which_one_comes(app, path, titl
 
 def test_without_an_exporter_the_document_comes_all_the_same(tmp_path):
     """What cannot be read is not waited for, and no old figure stands for it."""
-    with exporting(tmp_path) as (exporter, process), running("dashboard", "--exporter", exporter) as (app, _):
+    with exporting(tmp_path) as (exporter, process), serving("dashboard", "--exporter", exporter) as (app, _):
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE_S)
         assert "<h1>Fleet</h1>" in told(f"{app}/")
 
 
@@ -275,13 +277,18 @@ def test_a_scrolled_first_view_stays_where_it_was(app, page):
     is_open = []
 
     def hold(socket: sync_api.WebSocketRoute) -> None:
+        held.clear()
         server = socket.connect_to_server()
         server.on_message(lambda said: socket.send(said) if is_open else held.append((socket, said)))
 
     page.route_web_socket("**/_stcore/stream", hold)
-    address = f"{app}/job?id=first%2Fseen"
-    told(address, named("Attempts"))  # what is read now is known for a moment
-    page.goto(address)
+
+    def is_high() -> bool:
+        """Whether the document came with what the exporter knows, for which it waits only a moment."""
+        page.goto(f"{app}/job?id=first%2Fseen")
+        return page.evaluate("document.getElementById('ett-first').scrollHeight") > 400 + 120
+
+    until(page, is_high, "the first view stays empty")
     until(page, lambda: held, "the app does not answer")
     page.evaluate("document.getElementById('ett-first').scrollTo(0, 120)")
     is_open.append(True)

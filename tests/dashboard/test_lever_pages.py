@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 import pytest
 from browser import expect, until
+from processes import PATIENCE_S
 from stories import Story, get, post
 
 from ett_core.events import Cache, PhaseBegin, PhaseEnd
 from ett_dashboard.words import duration
 
 pytestmark = [pytest.mark.service("chromium"), pytest.mark.usefixtures("jobs")]
-PATIENCE_S = 60.0
 
 HOSTILE = "<img src=x onerror='window.broken=1'> **b**"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import browsing, expect, visiting
+from browser import browsing, expect, sync_api, visiting
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "</script><script>window.broken=1</script><img src=x onerror='window.broken=1'><b>b</b>"
@@ -21,6 +21,12 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from board_page import page_of  # noqa: E402 - scripts are no package
 
 pytestmark = pytest.mark.service("chromium")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[sync_api.Browser]:
+    with browsing() as browser:
+        yield browser
 
 
 def answered(board: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
@@ -36,9 +42,9 @@ def answered(board: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], list
         yield panel, [(target, [row if target["instant"] else rows]) for target in panel.get("targets", ())]
 
 
-def test_words_of_a_job_stay_words_in_the_picture_of_a_board(board):
+def test_words_of_a_job_stay_words_in_the_picture_of_a_board(board, chromium):
     """No label ends the script in which it stands, and none is read as HTML, by the page or by Plotly."""
-    with browsing() as browser, visiting(browser, offline=True) as page:
+    with visiting(chromium, offline=True) as page:
         page.set_content(page_of(board, answered(board)))
         page.wait_for_function("window.drawn === true")
         expect(page.get_by_text("<b>b</b>").first).to_be_attached()

@@ -27,7 +27,7 @@ SWITCHES = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE_MS = 60_000
+PATIENCE_MS = 180_000
 """How long a condition is waited for, on a slow machine with much to do."""
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -72,11 +72,20 @@ def browsing() -> Iterator[sync_api.Browser]:
 
 
 @contextmanager
-def visiting(browser: sync_api.Browser, **options: Any) -> Iterator[sync_api.Page]:
-    """A page of 1280 by 900 that must stay on this machine and complain of nothing."""
+def keeping(browser: sync_api.Browser, **options: Any) -> Iterator[sync_api.BrowserContext]:
+    """A visitor with pages of 1280 by 900, which share what the browser keeps of the scripts of a server."""
     shape: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "timezone_id": "Europe/Berlin"}
     context = browser.new_context(**shape | options)
     context.set_default_timeout(PATIENCE_MS)
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+@contextmanager
+def looking(context: sync_api.BrowserContext) -> Iterator[sync_api.Page]:
+    """A page that must stay on this machine and complain of nothing; with it all pages of the visitor go."""
     heard = Heard()
     page = context.new_page()
     heard.listen(page)
@@ -84,9 +93,19 @@ def visiting(browser: sync_api.Browser, **options: Any) -> Iterator[sync_api.Pag
         yield page
     finally:
         complaints = [*heard.complaints]  # while the page goes it may miss the server
-        context.close()
+        for each in context.pages:
+            each.unroute_all(behavior="ignoreErrors")
+            each.close()
+        context.clear_permissions()
     assert not heard.strangers(), heard.strangers()
     assert not complaints, complaints
+
+
+@contextmanager
+def visiting(browser: sync_api.Browser, **options: Any) -> Iterator[sync_api.Page]:
+    """A page of a visitor of its own."""
+    with keeping(browser, **options) as context, looking(context) as page:
+        yield page
 
 
 def until(page: sync_api.Page, met: Callable[[], bool], why: str) -> None:

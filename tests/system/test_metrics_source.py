@@ -17,7 +17,7 @@ from board_stories import KUBERNETES, SLURM, Ended
 from browser import browsing, expect, visiting
 from exporters import ETT, Running
 from exporters import running as exporter_running
-from processes import free_address, running
+from processes import free_address, running, serving
 from worked_boards import OF_SLURM
 
 from ett_dashboard.checkpoints import questions as interval_questions
@@ -31,7 +31,7 @@ from ett_dashboard.prometheus.engine import Engine
 from ett_dashboard.prometheus.settings import PrometheusSettings
 from ett_dashboard.rows import Groups, Job
 
-WITHIN_S = 60.0
+WITHIN_S = 180.0
 WEIGHED = fleet_questions.Weighing("accelerator", "accelerator")
 ABOUT = 0.02
 """Shares of a window that goes on move by so much at most between two scrapes of a busy machine."""
@@ -172,13 +172,15 @@ def whole(fleet: Fleet) -> Iterator[Client]:
 
 
 def tell(exporter_url: str, lines: bytes) -> None:
-    httpx.post(f"{exporter_url}/api/v1/events", content=lines, trust_env=False).raise_for_status()
+    httpx.post(
+        f"{exporter_url}/api/v1/events", content=lines, trust_env=False, timeout=WITHIN_S
+    ).raise_for_status()
 
 
 def scraped(exporter_url: str, urls: Mapping[str, str]) -> None:
     """Wait until both servers have seen all that the exporter took in."""
     name = "ett_exporter_ingested_events_total"
-    text = httpx.get(f"{exporter_url}/metrics", trust_env=False).text
+    text = httpx.get(f"{exporter_url}/metrics", trust_env=False, timeout=WITHIN_S).text
     told = float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])
     for server, url in urls.items():
         with closing(Engine(PrometheusSettings(url=url))) as engine:
@@ -189,7 +191,7 @@ def scraped(exporter_url: str, urls: Mapping[str, str]) -> None:
                 f"{server} does not see {told} events",
             )
     flush = f"{urls['victoria-metrics']}/internal/force_flush"  # new series are found some seconds late else
-    httpx.get(flush, trust_env=False).raise_for_status()
+    httpx.get(flush, trust_env=False, timeout=WITHIN_S).raise_for_status()
 
 
 def test_figures_are_those_of_the_api(api: PrometheusApi, whole: Client) -> None:
@@ -267,36 +269,26 @@ def test_pages_show_what_there_is_and_say_what_is_lacking(fleet: Fleet, whole: C
     shown = f"{whole.job(SLURM).ett_percent:.1f} %"
     with ExitStack() as stack:
         words = ["--prometheus", fleet.urls["passing"], "--prometheus-matcher", 'env="prod"']
-        app = free_address()
-        serve = [ETT, "dashboard", *words, "--refresh-s", "1", "--port", app.rpartition(":")[2]]
-        stack.enter_context(running(serve))
-        eventually(lambda: answers(f"http://{app}/"), "the app does not answer")
+        app, _ = stack.enter_context(serving("dashboard", *words, "--refresh-s", "1"))
         page = stack.enter_context(visiting(stack.enter_context(browsing())))
         for path, seen, lacking in PAGES:
-            page.goto(f"http://{app}/{path}")
+            page.goto(f"{app}/{path}")
             expect(page.get_by_role("note").filter(has_text="Metrics only")).to_have_count(1)
             for text in seen:
                 expect(page.get_by_text(text).first).to_be_visible()
             expect(page.locator(".ett-lacking", has_text=LACKING)).to_have_count(lacking)
-        page.goto(f"http://{app}/job?id={SLURM}")
+        page.goto(f"{app}/job?id={SLURM}")
         expect(page.locator(".ett-tile", has_text="Effective training time")).to_contain_text(shown)
         expect(page.locator("table.ett-partition tr.ett-share")).to_have_count(len(OF_SLURM))
         page.get_by_role("link", name="Its checkpoint interval").click()
         expect(page.get_by_text("as measured: 4 saves and 1 failure")).to_be_visible()
-        page.goto(f"http://{app}/?cluster=c1")
+        page.goto(f"{app}/?cluster=c1")
         expect(page.get_by_role("table", name="Jobs").get_by_role("row")).to_have_count(3)
         fleet.passing.close()
         banner = page.get_by_role("alert").filter(has_text="The server of metrics cannot be read")
         expect(banner).to_contain_text("What you see is")
         expect(page.get_by_role("table", name="Jobs").get_by_role("row")).to_have_count(3)
         expect(page.locator("[class*=st-key-live]").first).to_have_css("opacity", "0.45")
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(url, trust_env=False).is_success
-    except httpx.TransportError:
-        return False
 
 
 def test_failures_and_caches_are_counted(api: PrometheusApi) -> None:

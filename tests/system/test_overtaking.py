@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -13,12 +12,13 @@ import time
 from importlib.util import find_spec
 
 import pytest
+from processes import free_address
 
 from ett_trainer_hooks.pipeline.checkpoint.store import CheckpointStore
 
 pytestmark = pytest.mark.service("torch")
 
-LIMIT_S = 180
+LIMIT_S = 600
 RANK = """
 import runpy, sys
 from ett_trainer_hooks.pipeline import takes
@@ -40,11 +40,9 @@ def start(tmp_path):
     started = []
 
     def run(name, attempt):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_address().partition(":")[2]
         rank = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-        rank |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+        rank |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
         rank |= {"ETT_JOB_ID": "job", "ETT_ATTEMPT": str(attempt), "ETT_JOURNAL_DIR": str(tmp_path / name)}
         with (tmp_path / f"{name}.log").open("w") as log:
             words = [sys.executable, "-c", RANK, name, *WORDS, "--checkpoint-dir", str(tmp_path / "saves")]

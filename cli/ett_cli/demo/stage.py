@@ -7,8 +7,10 @@ it is found again, whatever session or parent it ends up with.
 from __future__ import annotations
 
 import os
+import random
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +27,10 @@ LIMIT_S = 280.0
 """With the time to stop it all, it stays below 300 s."""
 WATCHED_LIMIT_S = 3600.0
 """Where a person watches, who can stop it."""
+FIRST_PORT = 10_000
+KERNELS_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""From which to which port the kernel gives one to whoever asks for any, such as each connection."""
+TRIES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +77,30 @@ class Stage:
 def free_port(port: int = 0) -> int:
     """The port, once it was listened on for a moment; for 0, one that nobody uses.
 
+    That one is, where there are others, none that the kernel may give away before a service listens there.
+
     Raises:
         OSError: somebody listens there, or we may not.
     """
+    ours = range(FIRST_PORT, _kernels_first_port())
+    for candidate in random.SystemRandom().sample(ours, min(TRIES, len(ours))) if port == 0 else ():
+        with suppress(OSError):
+            return _listened_on(candidate)
+    return _listened_on(port)
+
+
+def _listened_on(port: int) -> int:
     with socket.create_server((HOST, port)) as probe:
         free: int = probe.getsockname()[1]
         return free
+
+
+def _kernels_first_port() -> int:
+    """The first port that the kernel gives away; 0 where it does not say."""
+    try:
+        return int(KERNELS_PORTS.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def exporter_command(stage: Stage) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import sys
 
 import pytest
+from processes import free_address
 
 from ett_trainer_hooks.auto import SITE
 
@@ -132,13 +133,9 @@ def work(rank):
     exec({TRAIN!r}, {{}})
     dist.destroy_process_group()
 if __name__ == "__main__":
-    import socket
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        os.environ["PORT"] = str(free.getsockname()[1])
     mp.spawn(work, nprocs=2)
 """
-    ran = bare(sys.executable, script(program))
+    ran = bare(sys.executable, script(program), PORT=free_address().partition(":")[2])
     assert ran.status == 0, ran.err
     assert ran.ranks == {0, 1}
     assert {event.world_size for event in ran.of("attempt_start")} == {2}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import free_address
 
 from ett_core.accounting import JobFold
 
@@ -36,21 +36,14 @@ recorder.close()
 """
 
 
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
-
-
 @pytest.mark.service("torch")
 def test_all_ranks_and_both_launchers_of_two_nodes_agree_on_the_attempt(tmp_path, trainer_env, events_in):
     """Torchrun counts a restart only on the node whose worker failed; the other follows all the same."""
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
-    address = f"127.0.0.1:{free_port()}"
     torchrun = [
         TORCHRUN, "--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint",
-        address, "--rdzv-id", "two", "--max-restarts", "2", "--monitor-interval", "0.1",
+        free_address(), "--rdzv-id", "two", "--max-restarts", "2", "--monitor-interval", "0.1",
     ]  # fmt: skip
     surroundings = {name: text for name, text in trainer_env.items() if name != "ETT_JOB_ID"}
     launchers = [
