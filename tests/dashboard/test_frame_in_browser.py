@@ -48,6 +48,31 @@ def test_choices_go_into_the_address_along_to_other_pages_and_back(app, exporter
     assert "team" not in page.url
 
 
+def test_a_link_that_is_drawn_anew_while_it_is_pressed_is_followed(app, exporter, page):
+    """As a refresh does with all that says how long ago something was; dragged away from, it is not."""
+    story = recovered("frame/pressed", time.time() - 700, 690, job_name="Pressed", model="pressed")
+    story.fail(695, 1)
+    post(exporter, story)
+    page.goto(f"{app}/?model=pressed")
+    link = page.locator("a.ett-alarm", has_text="Pressed")
+
+    def press_until_gone():
+        link.hover()
+        page.mouse.down()
+        pressed = page.evaluate_handle("document.querySelector('a.ett-alarm:active')")
+        until(page, lambda: not pressed.evaluate("link => link?.isConnected"), "nothing is drawn anew")
+
+    press_until_gone()
+    page.mouse.move(900, 700, steps=5)
+    page.mouse.up()
+    expect(link).to_be_visible()
+    assert "/job" not in page.url
+    press_until_gone()
+    page.mouse.up()
+    page.wait_for_url("**/job?id=frame*pressed*")
+    expect(page.locator(".ett-name h1")).to_have_text("Pressed")
+
+
 def test_each_page_leads_to_its_board(app, page):
     """The board of the same job and team, in a tab of its own."""
     page.goto(f"{app}/job?id=frame/any&team=ads")
@@ -84,7 +109,15 @@ def test_pause_holds_the_figures_still(app, exporter, page):
     other.goto(f"{app}/?rows=more")
     there = other.get_by_role("table", name="Jobs")
     expect(there).to_contain_text("There before")
-    held = aside.inner_text()  # a refresh that was under way is through by now
+    seen = other.locator(".ett-aside")
+
+    def stays():  # a refresh may have been under way
+        now, since = aside.inner_text(), seen.inner_text()
+        expect(seen).not_to_have_text(since)
+        return aside.inner_text() == now
+
+    until(page, stays, "the figures go on")
+    held = aside.inner_text()
     post(exporter, recovered("frame/paused", time.time() - 700, 690, job_name="Paused meanwhile"))
     expect(there).to_contain_text("Paused meanwhile")
     assert aside.inner_text() == held
@@ -180,17 +213,30 @@ def test_a_page_shows_that_it_works_until_what_was_chosen_is_there(app, exporter
     until(page, lambda: page.evaluate(AT_THE_TOP) == "none", "the page seems to work for ever")
 
 
+def bar_of(page):
+    """The bar on top, and where it says that one is."""
+    bar = page.get_by_role("navigation", name="Pages")
+    return bar, bar.locator("[aria-current=page]")
+
+
 @pytest.mark.parametrize("path", [page.path for page in PAGES])
-def test_every_page_is_reached_from_the_bar_and_by_its_address(app, exporter, page, path):
-    """The bar marks where one is, and a page opened by its address has the same bar."""
+def test_a_page_that_is_opened_by_its_address_has_the_bar(app, exporter, page, path):
+    """The bar marks where one is and leads to Fleet."""
     post(exporter, recovered("frame/any", time.time() - 700, 690))
     page.goto(f"{app}/{path}")
-    bar = page.get_by_role("navigation", name="Pages")
-    here = bar.locator("[aria-current=page]")
-    title = next(one.title for one in PAGES if one.path == path)
-    expect(here).to_have_text(title)
+    bar, here = bar_of(page)
+    expect(here).to_have_text(next(one.title for one in PAGES if one.path == path))
     until(page, lambda: page.locator(".ett-head, .ett-quiet, .ett-job").count() > 0, "the page stays empty")
-    for one in PAGES:
+    bar.get_by_role("link", name=PAGES[0].title).click()
+    expect(here).to_have_text(PAGES[0].title)
+
+
+def test_every_page_is_reached_from_the_bar(app, exporter, page):
+    """From one to the next, and on from the last; the bar marks where one is."""
+    post(exporter, recovered("frame/any", time.time() - 700, 690))
+    page.goto(app)
+    bar, here = bar_of(page)
+    for one in (*PAGES, *PAGES[:2]):
         bar.get_by_role("link", name=one.title).click()
         expect(here).to_have_text(one.title)
 
