@@ -40,6 +40,8 @@ PROGRAMS = (
 )  # fmt: skip
 LONG_FIRST = ("system", "trainer_hooks", "examples", "dashboard")
 """Folders whose files take long: they come first, so that several workers end at about the same time."""
+CHANGED = ("exporter", "chromium")
+"""Fixtures that tests share and change: one knows what it was told, one may have stopped to answer."""
 OFTEN_IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
 TORCHREC_PARTS = ("torch", "torchrec", "fbgemm_gpu")
 FRAMEWORKS = ("lightning", "transformers", "accelerate")
@@ -111,7 +113,14 @@ def _turn(path: Path) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before the fixtures of a test: are the services there?"""
+    """Before the fixtures of a test: are the services there? A test that runs again has them begun anew.
+
+    What it tells an exporter is known there already else, from the first time.
+    """
+    if getattr(item, "execution_count", 1) > 1:
+        for name in CHANGED:
+            for fixture in item._fixtureinfo.name2fixturedefs.get(name, ()):
+                fixture.finish(item._request)
     services = [name for marker in item.iter_markers("service") for name in marker.args]
     reasons = [reason for name in services if (reason := what_is_missing(name))]
     if reasons and REQUIRED:

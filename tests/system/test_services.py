@@ -66,6 +66,31 @@ def test_any_skip_fails_a_run_that_requires_every_service(suite):
         assert done.stdout.rstrip().splitlines()[-1].startswith("=")
 
 
+def test_a_test_that_runs_again_has_an_exporter_to_which_nothing_was_told(suite):
+    """With all that was made of the one before; tests after it share the new one."""
+    text = """
+import itertools, pytest
+numbers = itertools.count()
+
+@pytest.fixture(scope="session")
+def exporter():
+    return next(numbers)
+
+@pytest.fixture(scope="module")
+def posted(exporter):
+    return f"told to {exporter}"
+
+@pytest.mark.flaky(reruns=1)
+def test_it(posted):
+    assert posted == "told to 1"
+
+def test_next(exporter, posted):
+    assert (exporter, posted) == (1, "told to 1")
+"""
+    done = suite(text, "-p", "pytest_rerunfailures")
+    assert (done.returncode, "2 passed, 1 rerun" in done.stdout) == (0, True), done.stdout
+
+
 def test_a_service_that_nobody_knows_is_an_error(suite):
     done = suite(SUITE.replace("promtool", "tea"))
     assert done.returncode == 1
