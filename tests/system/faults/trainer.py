@@ -1,7 +1,7 @@
 """Data parallel over gloo, each rank saves its part; `trainer.py FAULT DIRECTORY` fails in one real way.
 
 It knows nothing of whoever observes it. Before the fault, rank 0 prints how long it has trained since
-the last save, by its own clock.
+the last save, by its own clock, and when that was.
 """
 
 import json
@@ -143,7 +143,8 @@ began = saved = time.perf_counter()
 for step, features in enumerate(DataLoader(Rows(), batch_size=8, num_workers=workers), start=1):
     if step == FAIL_AT:
         if RANK == 0:
-            print(json.dumps({"unsaved_s": time.perf_counter() - saved}), flush=True)
+            unsaved_s = time.perf_counter() - saved
+            print(json.dumps({"unsaved_s": unsaved_s, "saved_at": time.time() - unsaved_s}), flush=True)
         if FAULT == "disk full":
             save(model, step)
         if RANK == 1:
