@@ -13,34 +13,46 @@ from ett_cli.main import main
 from ett_core.events import decode
 
 PROGRAM = """
-import sys, time
+import logging, sys
 from torchtitan.observability import structured_logger as sl
 
 out, loaded, last, ends = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+now = float(sys.argv[5])
+
+class Stamped(logging.LogRecord):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.created = now
+
+def passes(seconds):
+    global now
+    now += seconds
+
+logging.setLogRecordFactory(Stamped)
 sl.init_structured_logger(source="training", output_dir=out)
 sl.log_trace_instant("structured_logger_started")
 with sl.log_trace_span("torch_distributed_init"):
-    time.sleep(0.1)
+    passes(0.1)
 with sl.log_trace_span("model_parallelism_init"):
-    time.sleep(0.1)
+    passes(0.1)
 with sl.log_trace_span("checkpoint_load"):
-    time.sleep(0.05)
+    passes(0.05)
 for step in range(loaded + 1, last + 1):
     sl.set_step(step, relative_step=step - loaded)
     with sl.log_trace_span("step"):
         with sl.log_trace_span("fetching_batch"):
-            time.sleep(0.03)
+            passes(0.03)
         with sl.log_trace_span("fwd_bwd"):
-            time.sleep(0.1)
+            passes(0.1)
             if ends == "raise" and step == last:
                 raise RuntimeError("CUDA out of memory")
         with sl.log_trace_span("checkpoint_save"):
             if step % 2 == 0:
                 sl.add_step_tag("checkpoint_save")
-                time.sleep(0.06)
+                passes(0.06)
 if ends == "close":
     with sl.log_trace_span("torch_distributed_teardown"):
-        time.sleep(0.02)
+        passes(0.02)
 """
 
 pytestmark = pytest.mark.service("torchtitan")
@@ -48,11 +60,11 @@ pytestmark = pytest.mark.service("torchtitan")
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    """Two ranks that fail in step 5, and go on from step 4 to step 7."""
+    """Two ranks that fail in step 5, and go on from step 4 to step 7; the logger's moments are given."""
     folder = tmp_path_factory.mktemp("outputs")
     program = folder / "train.py"
     program.write_text(PROGRAM)
-    for words in (["0", "5", "raise"], ["4", "7", "close"]):
+    for words in (["0", "5", "raise", "1764000000"], ["4", "7", "close", "1764000010"]):
         ranks = [
             subprocess.Popen(
                 [sys.executable, str(program), str(folder), *words],
