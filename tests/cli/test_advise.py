@@ -176,7 +176,8 @@ def exporter(tmp_path_factory):
                 events.append(Compile(**head, seq=nth + 1, graph=f"0/{nth}", **fields))
             events.append(Cache(**head, seq=9, cache="autotune", hits=30, misses=4))
             lines = b"".join(encode(event) + b"\n" for event in events)
-            assert httpx.post(f"{url}/api/v1/events", content=lines).status_code == 200
+            told = httpx.post(f"{url}/api/v1/events", content=lines, timeout=60.0)
+            assert told.status_code == 200
             yield url
         finally:
             process.terminate()

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-LIMIT_S = 180.0
+LIMIT_S = 600.0
 
 
 def variables(rank: int, ranks: int, environ: Mapping[str, str]) -> dict[str, str]:

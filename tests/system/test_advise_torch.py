@@ -9,7 +9,7 @@ import pytest
 
 from ett_cli.main import main
 
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
 PROGRAM = """
 import json, os

@@ -26,7 +26,7 @@ from processes import free_address, running
 from ett_core.events import AttemptStart, FirstBatch, JobEnd, Progress, encode
 
 ROOT = Path(__file__).parents[2]
-WITHIN_S = 90.0
+WITHIN_S = 180.0
 SILENT_S = 1800.0
 
 
@@ -172,7 +172,7 @@ def watching(engine: Callable[[Path, str, str], Watchers], directory: Path) -> I
         hooks_url, notes = stack.enter_context(receiver())
         exporter = stack.enter_context(exporter_running("--database", str(directory / "ett.sqlite")))
         post = f"{exporter.url}/api/v1/segments"
-        httpx.post(post, content=lines(over=False), trust_env=False).raise_for_status()
+        httpx.post(post, content=lines(over=False), trust_env=False, timeout=WITHIN_S).raise_for_status()
         stack.enter_context(running(alertmanager_command(directory, hooks_url, alertmanager)))
         evaluator, commands = engine(directory, exporter.url.removeprefix("http://"), alertmanager)
         for command in commands:
@@ -213,5 +213,5 @@ def test_a_lost_job_reaches_the_webhook_of_its_team(watched, engine):
         assert time.monotonic() < until_s, "not every rule was evaluated in time"
         pause.wait(0.2)
 
-    httpx.post(post, content=lines(over=True), trust_env=False).raise_for_status()
+    httpx.post(post, content=lines(over=True), trust_env=False, timeout=WITHIN_S).raise_for_status()
     assert told_of("EttJobLost", notes, "resolved")[0] == "/ads"

@@ -33,7 +33,7 @@ from worked_boards import WORKED, Figure, chosen_for
 ROOT = Path(__file__).parents[2]
 BOARDS = {path.stem: json.loads(path.read_text()) for path in (ROOT / "grafana" / "boards").glob("*.json")}
 ENGINES = ("prometheus", "victoria-metrics")
-WITHIN_S = 90.0
+WITHIN_S = 180.0
 FRESH = {"latency_offset": "1ms", "nocache": "1"}
 """VictoriaMetrics holds back the latest seconds without these; Prometheus does not know them."""
 
@@ -47,7 +47,7 @@ class Engine(msgspec.Struct, frozen=True):
     def ask(self, expr: str) -> dict[str, float]:
         try:
             answer = httpx.get(
-                f"{self.url}/api/v1/query", params={"query": expr, **FRESH}, timeout=30.0, trust_env=False
+                f"{self.url}/api/v1/query", params={"query": expr, **FRESH}, timeout=WITHIN_S, trust_env=False
             )
         except httpx.TransportError:
             return {}
@@ -141,13 +141,13 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engi
 
 
 def tell(url: str, body: bytes) -> None:
-    httpx.post(f"{url}/api/v1/events", content=body, trust_env=False, timeout=30.0).raise_for_status()
+    httpx.post(f"{url}/api/v1/events", content=body, trust_env=False, timeout=WITHIN_S).raise_for_status()
 
 
 def scraped(url: str, engines: Mapping[str, Engine]) -> None:
     """Wait until both engines have seen all that the exporter took in."""
     name = "ett_exporter_ingested_events_total"
-    text = httpx.get(f"{url}/metrics", trust_env=False).text
+    text = httpx.get(f"{url}/metrics", trust_env=False, timeout=WITHIN_S).text
     told = float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])
     for engine in engines.values():
         eventually(lambda engine=engine: engine.ask(name).get("") == told, f"{engine.name} scraped it all")

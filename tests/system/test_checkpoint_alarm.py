@@ -13,7 +13,7 @@ from exporters import ETT, running
 
 pytestmark = pytest.mark.service("torch")
 
-LIMIT_S = 180
+LIMIT_S = 600
 NO_DISK = 99
 PROGRAM = """
 import subprocess, sys

@@ -16,7 +16,7 @@ from exporters import ETT
 from exporters import running as exporter_running
 from processes import free_address, running
 
-WITHIN_S = 60.0
+WITHIN_S = 180.0
 DIGITS = 1e-10
 FRESH = {"latency_offset": "1ms", "nocache": "1"}
 """VictoriaMetrics holds back the latest seconds without these; Prometheus does not know them."""
@@ -73,9 +73,8 @@ class Asked:
 
     def __call__(self, query: str, *labels: str) -> dict[tuple[str, ...], float]:
         try:
-            answer = httpx.get(
-                f"{self._url}/api/v1/query", params={"query": query, **FRESH}, timeout=10.0, trust_env=False
-            )
+            asked = {"query": query, **FRESH}
+            answer = httpx.get(f"{self._url}/api/v1/query", params=asked, timeout=WITHIN_S, trust_env=False)
         except httpx.TransportError:
             return {}
         rows = answer.json()["data"]["result"] if answer.status_code == httpx.codes.OK else []
@@ -100,7 +99,7 @@ def test_queries_give_the_values_of_the_api(
 
 
 def ended_jobs(exporter_url: str) -> list[dict[str, Any]]:
-    jobs = httpx.get(f"{exporter_url}/api/v1/jobs", trust_env=False).json()["jobs"]
+    jobs = httpx.get(f"{exporter_url}/api/v1/jobs", trust_env=False, timeout=WITHIN_S).json()["jobs"]
     return [job for job in jobs if job["finished"]]
 
 

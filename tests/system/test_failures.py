@@ -54,7 +54,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
         done = subprocess.run(
             [ETT, "run", *words, "--", sys.executable, str(program)],
             env={**os.environ, "MY_API_KEY": f"{MARK}-of-the-environment"},
-            capture_output=True, text=True, check=False, timeout=120, errors="replace",
+            capture_output=True, text=True, check=False, timeout=600, errors="replace",
         )  # fmt: skip
         assert done.returncode == 1
         paths = ("jobs", "jobs/leaky/1", "jobs/leaky/1/failures", "failures?group_by=failure_class", "nodes",
@@ -66,7 +66,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
         metrics = httpx.get(f"{url}/metrics", timeout=30.0).text
     finally:
         exporter.terminate()
-        exporter.communicate(timeout=30)
+        exporter.communicate(timeout=120)
     store = Store(str(database))
     stored = b"\n".join(encode(event) for part in store.events("leaky/1") for event in part).decode()
     store.close()

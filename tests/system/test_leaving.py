@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.service("torch")
 
 ETT = str(Path(sys.executable).with_name("ett"))
-LIMIT_S = 180
+LIMIT_S = 600
 LONG_S = 0.5
 """Between the save and the last word no step is trained, and no time to speak of passes."""
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]

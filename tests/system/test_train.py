@@ -21,7 +21,7 @@ from ett_trainer_hooks.procfs import process_of
 pytestmark = pytest.mark.service("torch")
 
 ETT = str(Path(sys.executable).with_name("ett"))
-LIMIT_S = 180
+LIMIT_S = 600
 TINY = """
 [trainer]
 steps = 10

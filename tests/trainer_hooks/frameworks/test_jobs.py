@@ -24,7 +24,7 @@ KILLED = str(Path(__file__).with_name("programs") / "killed.py")
 BIN = Path(sys.executable).parent
 TORCHRUN = (str(BIN / "torchrun"), "--nproc-per-node", "2", "--rdzv-backend", "c10d")
 TORCHRUN += ("--rdzv-endpoint", "localhost:0")
-LIMIT_S = 180.0
+LIMIT_S = 600.0
 FULL = os.environ.get("ETT_FULL") == "1"
 
 

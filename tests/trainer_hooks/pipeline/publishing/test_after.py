@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.service("torch"),
     pytest.mark.filterwarnings("ignore:torch.distributed is (disabled|unavailable)"),  # torch's, at saves
 ]
-LIMIT_S = 180.0
+LIMIT_S = 600.0
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.distributed is (disabled|unavailable)"),  # torch's, at saves
 ]
 PROGRAMS = Path(__file__).with_name("programs")
-LIMIT_S = 180.0
+LIMIT_S = 600.0
 LABELS = ("publishes", "purpose", "cluster", "team")
 
 
