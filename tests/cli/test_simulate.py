@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import http
 import io
+import itertools
 import json
+import re
 import select
 import subprocess
 import sys
@@ -82,6 +84,37 @@ def test_a_dash_writes_lines_to_standard_output_and_words_elsewhere():
     decoded = decode_text(done.stdout, "stdout")
     assert decoded.bad == []
     assert f"{len(decoded.events):,} events" in done.stderr.decode()
+
+
+def test_a_dash_writes_lines_alone_of_a_fleet_that_goes_on_too():
+    words = ["simulate", "--jobs", "2", "--days", "0.1", "--live", "--live-hours", "0.0003", "--out", "-"]
+    code = f"import sys; from ett_cli.main import main; sys.exit(main({words!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    decoded = decode_text(done.stdout, "stdout")
+    assert decoded.bad == []
+    first, past, last = done.stderr.decode().splitlines()
+    assert first.endswith("to standard output, then goes on by the clock; Ctrl-C ends it")
+    assert past.startswith("ett simulate: the past is delivered, ")
+    assert last == f"ett simulate: {len(decoded.events):,} events delivered"
+
+
+def test_how_far_it_is_is_said_every_ten_seconds(tmp_path, capsys):
+    """The clock is looked at every 256 events; here it moves by 4 s each time."""
+    world = World()
+
+    def wall() -> float:
+        world.now += 4.0
+        return world.now
+
+    assert simulate.run(parsed(*FEW.split(), "--out", str(tmp_path / "slow")), wall=wall) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"ett simulate: writes 0.2 days of 3 jobs (scenario small) to {tmp_path / 'slow'}; ")
+    said = re.findall(r"^  (\d) of 3 jobs, ([\d,]+) events so far$", out, re.MULTILINE)
+    events = [int(told.replace(",", "")) for _, told in said]
+    assert events == [768 * nth for nth in range(1, len(events) + 1)]
+    jobs = [int(done) for done, _ in said]
+    assert jobs == sorted(jobs)
+    assert jobs[-1] == 2
 
 
 def test_the_summary_says_what_was_made(tmp_path, capsys):
@@ -320,6 +353,10 @@ def test_live_can_be_ended_by_hand(tmp_path, capsys):
     lines = sum(len(path.read_bytes().splitlines()) for path in (tmp_path / "live").rglob("*.jsonl"))
     assert f"{lines:,} events delivered" in out
     assert lines > 100
+    shape = scenario("small", jobs=2, days=0.1)
+    told = Fleet(shape, END * 1000).merged(shape.window_ms + 24 * 3_600_000)
+    past = sum(1 for _ in itertools.takewhile(lambda each: each[0] <= shape.window_ms, told))
+    assert f"the past is delivered, {past:,} events" in out
 
 
 # A real exporter.
@@ -349,8 +386,9 @@ def test_an_exporter_answers_with_the_truth(exporter_url, tmp_path, capsys):
     """Of jobs that have ended the exporter tells exactly what was drawn, clocks and disorder or not."""
     truth = tmp_path / "truth.json"
     words = "--scenario failures --jobs 5 --train-hours 0.6 --days 0.6 --skew 0.3 --disorder 0.02"
-    status, _, err = ett(capsys, f"simulate {words} --exporter {exporter_url} --truth {truth}")
+    status, out, err = ett(capsys, f"simulate {words} --exporter {exporter_url} --truth {truth}")
     assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == f"  to look at them: ett dashboard --exporter {exporter_url}"
     told = [job for job in json.loads(truth.read_text())["jobs"] if job["finished"]]
     assert told
     found = eventually(lambda: jobs_of(exporter_url), lambda jobs: all(agrees(jobs, job) for job in told))
@@ -379,10 +417,14 @@ def eventually(ask: Callable[[], dict], settled: Callable[[dict], bool]) -> dict
 
 
 def test_no_exporter_is_status_one_with_the_reason(capsys):
-    """Where nobody listens it gives up after a minute."""
+    """Where nobody listens it gives up after a minute; what it was about to do was said before."""
     world = World()
     arguments = parsed(*FEW.split(), "--exporter", "http://127.0.0.1:9")
     assert simulate.run(arguments, wall=world.wall, sleep=world.sleep) == 1
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
     assert err == "ett simulate: the exporter did not take the events: Connection refused\n"
+    assert out.splitlines()[:2] == [
+        "ett simulate: sends 0.2 days of 3 jobs (scenario small) to http://127.0.0.1:9; this takes a while",
+        "  to look at them: ett dashboard --exporter http://127.0.0.1:9",
+    ]
     assert 30.0 < sum(world.slept) <= 60.0

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from ett_cli.amounts import many
 from ett_cli.saying import complain
 from ett_cli.token_file import add_token_file
 
@@ -20,9 +19,11 @@ if TYPE_CHECKING:
     from ett_cli.simulate.settings import Scenario
     from ett_cli.simulate.sinks import Sink
     from ett_cli.simulate.truth import JobTruth
+    from ett_cli.simulate.voices import Told
+    from ett_cli.simulate.words import Pulse
 
 CHOSEN = ("jobs", "days", "ranks", "seed", "report_s", "node_failures", "train_hours", "disorder", "skew")
-CLASSES_SHOWN = 6
+Say: TypeAlias = "Callable[[str], None]"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +87,7 @@ def run(
     from ett_cli.simulate.settings import scenario
     from ett_cli.simulate.sinks import SinkError
     from ett_cli.simulate.victims import table, victims
+    from ett_cli.simulate.words import Pulse, silence, summary, to_look_at
 
     try:
         _check(arguments)
@@ -95,11 +97,12 @@ def run(
         sink = _sink(arguments, wall=wall, sleep=sleep)
     except ValueError as error:
         return complain("simulate", error, 2)
-    words = sys.stderr if arguments.out == "-" else sys.stdout
+    say = partial(print, file=sys.stderr if arguments.out == "-" else sys.stdout, flush=True)
     try:
+        _begin(arguments, chosen, say)
         if arguments.live:
-            return _play(arguments, fleet, sink, end_s, wall=wall, sleep=sleep)
-        truths = _tell(fleet, sink)
+            return _play(arguments, fleet, sink, end_s, say, wall=wall, sleep=sleep)
+        truths = _tell(fleet, sink, Pulse(say, wall))
         if arguments.truth is not None:
             arguments.truth.write_bytes(_as_json(arguments.scenario, fleet, end_s, truths))
     except SinkError as error:
@@ -108,12 +111,27 @@ def run(
         return complain("simulate", "ended by hand; what was delivered stays", 1)
     except OSError as error:
         return complain("simulate", f"{error.filename}: {error.strerror}", 1)
-    print("\n".join(summary(arguments.scenario, chosen, end_s, truths)), file=words)
-    if arguments.exporter and (running := sum(truth.outcome == "running" for truth in truths)):
-        print(f"  {silence(running)}")
+    say("\n".join(summary(arguments.scenario, chosen, end_s, truths)))
+    if arguments.exporter:
+        if running := sum(truth.outcome == "running" for truth in truths):
+            say(f"  {silence(running)}")
+        say(to_look_at(arguments.exporter, arguments.token_file))
     if arguments.victims is not None:
-        print("\n".join(table(victims(fleet, arguments.victims))), file=words)
+        say("\n".join(table(victims(fleet, arguments.victims))))
     return 0
+
+
+def _begin(arguments: argparse.Namespace, chosen: Scenario, say: Say) -> None:
+    """Say what is about to happen, where anything goes anywhere, and how it is looked at meanwhile."""
+    from ett_cli.simulate.words import beginning, to_look_at
+
+    speed = arguments.speed if arguments.live else None
+    if arguments.exporter is not None:
+        say(beginning(arguments.scenario, chosen, "sends", arguments.exporter, speed))
+        say(to_look_at(arguments.exporter, arguments.token_file))
+    elif arguments.out is not None:
+        where = "standard output" if arguments.out == "-" else arguments.out
+        say(beginning(arguments.scenario, chosen, "writes", where, speed))
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -177,13 +195,19 @@ def _sink(
     return Nowhere() if arguments.out is None else Journals(Path(arguments.out))
 
 
-def _tell(fleet: Fleet, sink: Sink) -> list[JobTruth]:
+def _tell(fleet: Fleet, sink: Sink, pulse: Pulse) -> list[JobTruth]:
     """Deliver the events of the window, job by job; what is true of them."""
+    from ett_cli.simulate.words import LOOKED_EVERY, of_jobs
+
     until_ms = fleet.scenario.window_ms
     truths = []
-    for story in fleet.stories():
+    events = 0
+    for done, story in enumerate(fleet.stories()):
         for _, event in fleet.told(story, until_ms):
             sink.take(event)
+            events += 1
+            if events % LOOKED_EVERY == 0:
+                pulse.beat(partial(of_jobs, done, fleet.scenario.jobs, events))
         sink.flush()
         truth = story.truth(until_ms)
         if truth is not None:
@@ -196,19 +220,36 @@ def _play(  # noqa: PLR0913 - the world is injected
     fleet: Fleet,
     sink: Sink,
     end_s: float,
+    say: Say,
     *,
     wall: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> int:
     from ett_cli.simulate.live import play
+    from ett_cli.simulate.words import LOOKED_EVERY, Pulse, is_now, of_past
 
     window_ms = fleet.scenario.window_ms
-    told = fleet.merged(window_ms + round(arguments.live_hours * 3_600_000))
     begin = end_s - window_ms / 1000
-    print(f"ett simulate: playing {arguments.scenario} at {arguments.speed:g} times; Ctrl-C ends it.")
-    sys.stdout.flush()
-    count = play(told, sink, begin=begin, now=end_s, speed=arguments.speed, wall=wall, sleep=sleep)
-    print(f"ett simulate: {count:,} events delivered")
+    pulse = Pulse(say, wall)
+
+    def noted(told: Iterable[Told]) -> Iterator[Told]:
+        for events, each in enumerate(told):
+            if events % LOOKED_EVERY == 0 and each[0] < window_ms:
+                pulse.beat(partial(of_past, each[0] / window_ms, events))
+            yield each
+
+    told = noted(fleet.merged(window_ms + round(arguments.live_hours * 3_600_000)))
+    count = play(
+        told,
+        sink,
+        begin=begin,
+        now=end_s,
+        speed=arguments.speed,
+        wall=wall,
+        sleep=sleep,
+        caught_up=lambda events: say(is_now(events)),
+    )
+    say(f"ett simulate: {count:,} events delivered")
     return 0
 
 
@@ -225,40 +266,3 @@ def _as_json(name: str, fleet: Fleet, end_s: float, truths: Sequence[JobTruth]) 
     return msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n"
 
 
-def summary(name: str, chosen: Scenario, end_s: float, truths: Sequence[JobTruth]) -> list[str]:
-    """What was made, in a few lines."""
-    until = datetime.fromtimestamp(end_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-    events = sum(truth.events for truth in truths)
-    states = Counter(truth.outcome for truth in truths)
-    classes = Counter(failure.failure_class for truth in truths for failure in truth.failures)
-    wall_s = sum(truth.wall_s for truth in truths)
-    trained_s = sum(truth.components.get("training", 0.0) for truth in truths)
-    window = f"{chosen.days:g} day{'' if chosen.days == 1 else 's'}"
-    lines = [
-        f"ett simulate: scenario {name}, seed {chosen.seed}, {window} until {until}",
-        f"  {events:,} events of {len(truths):,} jobs: {_counted(states)}",
-        f"  {sum(classes.values()):,} failures: {_counted(classes, CLASSES_SHOWN) or 'none'}",
-    ]
-    if wall_s:
-        lines.append(
-            f"  {100 * trained_s / wall_s:.1f} % of {wall_s / 3600:,.1f} job hours were effective training"
-        )
-    return lines
-
-
-def silence(running: int) -> str:
-    """What becomes of jobs that run at the end of the window, at an exporter that hears no more of them.
-
-    >>> silence(1)
-    '1 job still running: silent from now on, so called stalled soon (not with --live)'
-    """
-    return (
-        f"{many(running, 'job')} still running: silent from now on, so called stalled soon (not with --live)"
-    )
-
-
-def _counted(counter: Counter[str], most: int | None = None) -> str:
-    shown = counter.most_common(most)
-    rest = sum(counter.values()) - sum(count for _, count in shown)
-    parts = [f"{count} {name}" for name, count in shown]
-    return ", ".join([*parts, many(rest, "other")] if rest else parts)

@@ -86,18 +86,26 @@ def play(  # noqa: PLR0913 - the world is injected
     speed: float,
     wall: Callable[[], float],
     sleep: Callable[[float], None],
+    caught_up: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Deliver each event when it is due, history at once; returns how many were delivered.
 
     `begin` is the beginning of the window and `now` the moment at which playing starts, in Unix
-    seconds; `wall` is the clock that is played by.
+    seconds; `wall` is the clock that is played by. `caught_up` is told how many events were history, once
+    all of it is delivered.
     """
     hurry = Hurry(now, speed)
     delivered = 0
     flushed_at = wall()
+    is_history = True
     try:
         for at_ms, event in told:
             due = hurry.moment(begin + at_ms / 1000)
+            if is_history and due > now:
+                is_history = False
+                sink.flush()
+                caught_up(delivered)
+                flushed_at = wall()
             while (left_s := due - wall()) > 0:
                 if wall() - flushed_at >= FLUSH_EVERY_S:
                     sink.flush()
