@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ett_dashboard import frames, job_fields, lever_files, listing
+from ett_dashboard import job_fields, lever_files, listing
 from ett_dashboard.failures import files as failure_files
 from ett_dashboard.fleet import questions as fleet_questions
-from ett_dashboard.job import fields as job_parts
-from ett_dashboard.job import questions as job_questions
-from ett_dashboard.job.ranks import rank_lines
-from ett_dashboard.job.waterfall import starts
+from ett_dashboard.job import files as job_files
 from ett_dashboard.live import SharedReads, known
 
 Maker = Callable[[SharedReads, Mapping[str, str]], bytes]
@@ -26,50 +23,16 @@ def jobs(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     return listing.as_csv(job_fields.taken_away(answer.as_of), answer.jobs)
 
 
-def partition(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The seconds of one job by component."""
-    job = known(reads.job(asked.get("id", "")))
-    return frames.partition_frame(job.components).to_csv(index=False).encode()
-
-
-def attempts(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The attempts of one job, with how each of them started."""
-    job = known(reads.job(asked.get("id", "")))
-    return listing.as_csv(job_parts.attempts({}), starts(job))
-
-
-def ranks(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The ranks of the latest attempt of one job."""
-    job_id = asked.get("id", "")
-    lines = rank_lines(known(reads.job(job_id)), known(reads.ask(job_questions.ranks(job_id))))
-    return listing.as_csv(job_parts.ranks(), lines)
-
-
-def saves(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The latest saves of one job, and what became of each."""
-    return listing.as_csv(job_parts.saves(), known(reads.job(asked.get("id", ""))).checkpoints)
-
-
-def compilations(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The latest compilations of one job, with why each was made again."""
-    answer = known(reads.ask(job_questions.compilations(asked.get("id", ""))))
-    return listing.as_csv(job_parts.compilations(), answer.compilations)
-
-
-def decisions(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """The latest decisions of the pipeline of one job."""
-    answer = known(reads.ask(job_questions.decisions(asked.get("id", ""))))
-    return listing.as_csv(job_parts.decisions(), answer.decisions)
-
-
 FILES: Mapping[str, Maker] = {
     "jobs": jobs,
-    "partition": partition,
-    "attempts": attempts,
-    "ranks": ranks,
-    "saves": saves,
-    "compilations": compilations,
-    "decisions": decisions,
+    "partition": job_files.partition,
+    "attempts": job_files.attempts,
+    "start": job_files.start,
+    "recovery": job_files.recovery,
+    "ranks": job_files.ranks,
+    "saves": job_files.saves,
+    "compilations": job_files.compilations,
+    "decisions": job_files.decisions,
     "failures": failure_files.failures,
     "classes": failure_files.classes,
     "nodes": failure_files.nodes,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 from stories import Story, deciding, get, post, recovered, send
 
+from ett_core.components import meaning_of
 from ett_core.events import AttemptEnd, AttemptStart, Failure
 from ett_dashboard.client import Client, Question
 from ett_dashboard.csv_files import FILES
@@ -56,6 +57,36 @@ def test_attempts_and_ranks_of_a_job_hold_every_one(app, exporter):
     ranks = {row["rank"]: row for row in table_at(f"{app}/csv/ranks?id=csv%2Fparts")}
     assert {rank: row["node"] for rank, row in ranks.items()} == {"0": "node-a", "1": "node-a"}
     assert "died first once" in ranks["1"]["part"]
+
+
+def test_a_start_and_a_recovery_are_taken_apart_bar_by_bar(app, exporter):
+    """They add up to what the API says the start and the recovery took; without a number it is the latest."""
+    story = recovered("csv/starts", time.time() - 900, 600)
+    story.succeed(600, 1)
+    post(exporter, story)
+    job = get(f"{exporter}/api/v1/jobs/csv/starts").json()
+    of_job = "id=csv%2Fstarts"
+    first, latest = (table_at(f"{app}/csv/start?{of_job}{more}") for more in ("&attempt=0", ""))
+    assert [row["component"] for row in first][:3] == ["start.allocation", "start.process_start", "start.other"]
+    assert (first[0]["attempt"], float(first[0]["begin"]), first[0]["after_s"]) == ("0", job["start"], "0.0")
+    assert first[0]["meaning"] == meaning_of("start.allocation")
+    took = [one["loop_start"] - one["start"] for one in job["attempt_list"]]
+    allocation_s = job["attempt_list"][0]["start"] - job["start"]
+    assert together(first) == pytest.approx(allocation_s + took[0], abs=1e-6)
+    assert together(latest) == pytest.approx(took[1], abs=1e-6)
+    assert {row["attempt"] for row in latest} == {"1"}
+    (failure,) = job["failure_list"]
+    recovery = table_at(f"{app}/csv/recovery?{of_job}")
+    assert together(recovery) == pytest.approx(failure["ttr_s"], abs=1e-6)
+    assert float(recovery[0]["begin"]) == failure["time"]
+    ends = [float(row["after_s"]) + float(row["seconds"]) for row in recovery]
+    assert [float(row["after_s"]) for row in recovery[1:]] == pytest.approx(ends[:-1], abs=1e-6)
+    answer = get(f"{app}/csv/start?{of_job}&attempt=7")
+    assert (answer.status_code, answer.text) == (400, "attempt: one of 0, 1, not '7'\n")
+
+
+def together(rows: list[dict[str, str]]) -> float:
+    return sum(float(row["seconds"]) for row in rows)
 
 
 def test_decisions_of_a_job_hold_their_figures(app, exporter):

@@ -282,6 +282,9 @@ def test_pages_show_what_there_is_and_say_what_is_lacking(fleet: Fleet, whole: C
         expect(page.locator("table.ett-partition tr.ett-share")).to_have_count(len(OF_SLURM))
         page.get_by_role("link", name="Its checkpoint interval").click()
         expect(page.get_by_text("as measured: 4 saves and 1 failure")).to_be_visible()
+        for name in ("attempts", "start", "recovery", "ranks", "saves", "decisions"):
+            file = httpx.get(f"{app}/csv/{name}", params={"id": SLURM}, trust_env=False)
+            assert (file.status_code, LACKING in file.text) == (501, True), name
         page.goto(f"{app}/?cluster=c1")
         expect(page.get_by_role("table", name="Jobs").get_by_role("row")).to_have_count(3)
         fleet.passing.close()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from ett_core.compile_log import CompileLine
-from ett_core.components import EFFECTIVE, FAILURE, GROUP_COLOURS, IDLENESS, TRAINING
+from ett_core.components import EFFECTIVE, FAILURE, GROUP_COLOURS, IDLENESS, TRAINING, meaning_of
 from ett_core.decision_log import DecisionLine
 from ett_dashboard.addresses import changed
 from ett_dashboard.columns import (
@@ -23,7 +23,7 @@ from ett_dashboard.columns import (
 )
 from ett_dashboard.frames import fate
 from ett_dashboard.job.ranks import RankLine
-from ett_dashboard.job.waterfall import Start
+from ett_dashboard.job.waterfall import Span, Start
 from ett_dashboard.listing import Field
 from ett_dashboard.rows import CheckpointRow
 
@@ -89,6 +89,11 @@ def ranks() -> list[Field[RankLine]]:
         ),
         age("age_s", "Last heard", "When it last told anything."),
     ]
+
+
+def spans() -> list[Field[Span]]:
+    """The columns of the files of a start and of a recovery: one row a bar, adding up to the whole."""
+    return [*exact(*Span.__struct_fields__), exactly("meaning", lambda span: meaning_of(span.component))]
 
 
 def decisions() -> list[Field[DecisionLine]]:

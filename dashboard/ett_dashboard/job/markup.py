@@ -51,7 +51,9 @@ def start(job: JobDetail, chosen: Start) -> str:
     """What one start was made of, in a sentence and row by row."""
     steps = steps_of_start(job, chosen)
     rows = waterfall(steps, f"Start of attempt {chosen.attempt.attempt}")
-    return markup.said(start_sentence(chosen, steps)) + rows
+    number = str(chosen.attempt.attempt)
+    file = markup.csv_link("start", f"Start of attempt {number} as CSV", id=job.job_id, attempt=number)
+    return markup.said(start_sentence(chosen, steps)) + rows + file
 
 
 def waterfall(steps: Sequence[Step], title: str) -> str:

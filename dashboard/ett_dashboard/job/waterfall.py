@@ -35,6 +35,16 @@ class Step(msgspec.Struct, frozen=True):
         return sum(length for _, length in self.spans)
 
 
+class Span(msgspec.Struct, frozen=True):
+    """One stretch in which a component owned time: since when (Unix seconds), and how long after the beginning."""
+
+    attempt: int
+    component: str
+    begin: float
+    after_s: float
+    seconds: float
+
+
 class Start(msgspec.Struct, frozen=True):
     """An attempt and when its start began and ended (Unix seconds); the first one's holds the allocation.
 
@@ -76,8 +86,12 @@ def steps_of_start(job: JobDetail, start: Start) -> list[Step]:
 
 def steps_of_recovery(job: JobDetail, failure: FailureAccount) -> list[Step]:
     """What a recovery was made of so far: from the failure to the next loop, over attempts in between."""
-    end = job.end if failure.ttr_s is None else failure.time + failure.ttr_s
-    return steps(job.timeline, failure.time, end)
+    return steps(job.timeline, *time_of_recovery(job, failure))
+
+
+def time_of_recovery(job: JobDetail, failure: FailureAccount) -> tuple[float, float]:
+    """From a failure to the next loop, or to what is known of a job that has not come so far (Unix seconds)."""
+    return failure.time, job.end if failure.ttr_s is None else failure.time + failure.ttr_s
 
 
 def steps(timeline: Sequence[StretchRow], begin: float, end: float) -> list[Step]:
@@ -98,6 +112,20 @@ def steps(timeline: Sequence[StretchRow], begin: float, end: float) -> list[Step
         Step(component, tuple((since, until - since) for since, until in spans))
         for component, spans in found.items()
     ]
+
+
+def spans(attempt: int, begin: float, known: Sequence[Step]) -> list[Span]:
+    """The bars of a waterfall one by one, in order of time.
+
+    >>> spans(0, 100.0, [Step("compile", ((0.0, 2.0), (5.0, 1.0))), Step("model", ((2.0, 3.0),))])[1]
+    Span(attempt=0, component='model', begin=102.0, after_s=2.0, seconds=3.0)
+    """
+    found = [
+        Span(attempt, step.component, begin + after_s, after_s, seconds)
+        for step in known
+        for after_s, seconds in step.spans
+    ]
+    return sorted(found, key=lambda span: span.after_s)
 
 
 def _add(spans: list[tuple[float, float]], since: float, until: float) -> None:

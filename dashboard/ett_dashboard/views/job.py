@@ -162,7 +162,10 @@ def _failures(job: JobDetail, asked: Mapping[str, str]) -> None:
 
 def _recovery(job: JobDetail, failure: FailureRow) -> str:
     steps = steps_of_recovery(job, failure)
-    return waterfall(steps, f"Recovery from the failure of attempt {failure.attempt}") if steps else ""
+    if not steps:
+        return ""
+    file = markup.csv_link("recovery", "Recovery as CSV", id=job.job_id, attempt=str(failure.attempt))
+    return waterfall(steps, f"Recovery from the failure of attempt {failure.attempt}") + file
 
 
 def _failure_title(number: int, failure: FailureRow) -> str:
