@@ -87,7 +87,7 @@ def tiles(items: Iterable[tuple[str, str, str]], *, lead: bool = False) -> str:
     With `lead` the first one stands out.
     """
     cells = "".join(
-        f'<div class="ett-tile" title="{escape(meaning)}" tabindex="0">'
+        f'<div class="ett-tile" data-name="{escape(label)}" title="{escape(meaning)}" tabindex="0">'
         f"<span>{escape(label)}</span><strong>{escape(value)}</strong></div>"
         for label, value, meaning in items
     )

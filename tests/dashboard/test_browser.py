@@ -144,6 +144,43 @@ def test_zoom_outlives_refreshes(app, exporter, page):
     assert chart.evaluate("box => box._fullLayout.xaxis.range.map(String)") == zoomed
 
 
+def test_what_has_the_focus_keeps_it_over_refreshes(app, exporter, page):
+    """A definition reached by key stays to be read, and a link to be followed, while the figures around change."""
+    post(exporter, recovered("focus/kept", time.time() - 700, 690))
+    page.goto(at(app, "focus/kept"))
+    until(page, lambda: page.evaluate("window.ettKeeps") is True, "the script does not come")
+    tile = page.locator(".ett-tile", has_text="Wall time")
+    value, meaning = tile.locator("strong"), "box => getComputedStyle(box, '::after').content"
+    for reached in (tile, page.get_by_role("link", name="Its failures")):
+        reached.focus()
+        for _ in range(3):
+            expect(value).not_to_have_text(value.inner_text())
+            expect(reached).to_be_focused()
+    tile.focus()
+    assert "From the allocation of hardware" in tile.evaluate(meaning)
+    page.locator(".ett-name h1").click()
+    expect(value).not_to_have_text(value.inner_text())
+    expect(value).not_to_have_text(value.inner_text())
+    expect(page.locator(":focus")).to_have_count(0)
+
+
+def test_a_box_that_is_scrolled_stays_so_over_refreshes(app, exporter, page):
+    """The saves of a job, while another one comes."""
+    story = recovered("scroll/kept", time.time() - 2400, 2300)
+    post(exporter, story)
+    page.goto(at(app, "scroll/kept"))
+    saves = page.get_by_role("region", name="Saves")
+    rows = saves.get_by_role("row")
+    expect(rows.nth(20)).to_be_attached()
+    saves.evaluate("box => box.scrollTo(0, 77)")
+    before = rows.count()
+    story.go_on(1)
+    story.save(time.time() - story.begin - 4.0, 1)
+    post(exporter, story)
+    expect(rows).to_have_count(before + 1)
+    assert saves.evaluate("box => box.scrollTop") == 77
+
+
 def test_words_of_a_job_are_never_interpreted(app, exporter, page):
     """Names, labels and log lines show as they are: no script, picture, link, format or direction."""
     story = Story("hostile/job", time.time() - 300, job_name=HOSTILE, team=TURNED, model="<b>m</b>")
