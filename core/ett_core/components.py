@@ -184,6 +184,17 @@ AREAS: tuple[str, ...] = (
     "unknown",
 )
 
+_AREA_MEANINGS: Mapping[str, str] = {
+    "scheduling": "waiting for hardware: allocation and queue",
+    "hardware setup": "starting processes, at first and again, and tearing down what failed",
+    "trainer initialisation": "making ready between the first phase and the loop, compilation aside",
+    "PT2 compilation": "compiling and loading compile caches, before the loop and in it",
+    "effective training": "consuming data, with an effect that survives",
+    "wasted training": "in the loop without effect: waits, saves, evaluation, stalls, training that was lost",
+    "shutdown": "publishing, and shutting down after the last step",
+    "unknown": "an attempt of which no rank told anything",
+}
+
 _INIT_MEANINGS: Mapping[str, str] = {
     "process_start": "from the start of the process to its first phase: imports, configuration",
     "device_init": "making the accelerators usable",
@@ -229,6 +240,15 @@ def meaning_of(component: str) -> str:
     prefix, _, part = component.partition(".")
     when = "after a failure: " if prefix == "recover" else "before any failure: "
     return when + _INIT_MEANINGS[part]
+
+
+def meaning_of_area(area: str) -> str:
+    """Which seconds an area holds; of one that a later version may know, its name.
+
+    >>> meaning_of_area("scheduling"), _AREA_MEANINGS.keys() == set(AREAS)
+    ('waiting for hardware: allocation and queue', True)
+    """
+    return _AREA_MEANINGS.get(area, area)
 
 
 def group_seconds(components: Mapping[str, float]) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import tzinfo
 
 import msgspec
 import pandas as pd
@@ -11,8 +10,8 @@ import pandas as pd
 from ett_core.accounting.account import AttemptAccount
 from ett_core.components import COMPONENTS, TRAINING, area_of, group_of, meaning_of
 from ett_core.urgency import severity
-from ett_dashboard.rows import CacheRow, CheckpointRow, StretchRow
-from ett_dashboard.words import moment, plain, tenths
+from ett_dashboard.rows import CheckpointRow, StretchRow
+from ett_dashboard.words import tenths
 
 COLUMNS = 600
 """As many parts of the time as the eye can tell apart in a chart."""
@@ -55,6 +54,12 @@ def partition(components: Mapping[str, float]) -> list[Share]:
         Share(name, group_of(name), amount, percents[name], meaning_of(name))
         for name, amount in known.items()
     ]
+
+
+def whole_of(shares: Sequence[Share]) -> Share:
+    """All of a partition in one row."""
+    seconds, points = sum(share.seconds for share in shares), sum(share.percent for share in shares)
+    return Share("all", "", seconds, points, "all of this time")
 
 
 def partition_frame(components: Mapping[str, float]) -> pd.DataFrame:
@@ -110,28 +115,25 @@ def bars(
     return [bar for stretch in merged(timeline, span_s / columns) for bar in _cut(stretch, finest)]
 
 
-def caches_frame(caches: Mapping[str, CacheRow]) -> pd.DataFrame:
-    """Requests by cache with the share that hit, in percent of hits and misses."""
-    rows = [
-        (name, row.hits, row.misses, row.bypasses, _hit_rate(row)) for name, row in sorted(caches.items())
-    ]
-    frame = pd.DataFrame(rows, columns=["Cache", "Hits", "Misses", "Bypasses", "Hit rate"])
-    return frame.astype({"Hit rate": "float64"})
+def stages(compile_s: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Stages of compilation with their seconds, longest first."""
+    return sorted(compile_s.items(), key=lambda stage: (-stage[1], stage[0]))
 
 
-def compile_frame(stages: Mapping[str, float]) -> pd.DataFrame:
-    """Seconds by stage of compilation, longest first."""
-    rows = sorted(((plain(stage, 40), amount) for stage, amount in stages.items()), key=lambda row: -row[1])
-    return pd.DataFrame(rows, columns=["Stage", "Seconds"])
+class FirstBatch(msgspec.Struct, frozen=True):
+    """When a rank of an attempt had its first batch, in seconds from the start; `role`: what is to be said of it."""
+
+    rank: int
+    after_s: float
+    role: str
 
 
-def ranks_frame(attempt: AttemptAccount) -> pd.DataFrame:
-    """First batches of an attempt by rank, last to start first; seconds from its start."""
-    rows = [
-        (rank, at - attempt.start, _role(rank, attempt))
+def first_batches(attempt: AttemptAccount) -> list[FirstBatch]:
+    """The first batches of an attempt, last to start first."""
+    return [
+        FirstBatch(rank, at - attempt.start, _role(rank, attempt))
         for rank, at in sorted(attempt.first_batch_at.items(), key=lambda item: (-item[1], item[0]))
     ]
-    return pd.DataFrame(rows, columns=["Rank", "First batch after", "Role"])
 
 
 def fate(save: CheckpointRow) -> str:
@@ -139,21 +141,9 @@ def fate(save: CheckpointRow) -> str:
     return "failed" if save.failed else "durable" if save.durable_at is not None else "on its way"
 
 
-def checkpoints_frame(checkpoints: Sequence[CheckpointRow], zone: tzinfo) -> pd.DataFrame:
-    """Checkpoints, latest first; blocking and age at durability in seconds."""
-    rows = [
-        (
-            moment(row.time, zone),
-            row.step,
-            row.mode or "",
-            row.blocking_s,
-            _age(row.time, row.durable_at) if row.durable_at is not None else None,
-            fate(row),
-        )
-        for row in sorted(checkpoints, key=lambda row: -row.time)
-    ]
-    frame = pd.DataFrame(rows, columns=["Time", "Step", "Mode", "Blocking", "Durable after", "Fate"])
-    return frame.astype({"Blocking": "float64", "Durable after": "float64"})
+def latest_saves(saves: Sequence[CheckpointRow]) -> list[CheckpointRow]:
+    """Saves, the latest first."""
+    return sorted(saves, key=lambda save: -save.time)
 
 
 def _joins(before: StretchRow, stretch: StretchRow, least_s: float) -> bool:
@@ -190,11 +180,3 @@ def _role(rank: int, attempt: AttemptAccount) -> str:
     roles = (("held up the start", attempt.critical_rank), ("leads the loop", attempt.leader))
     return ", ".join(words for words, holder in roles if holder == rank)
 
-
-def _hit_rate(row: CacheRow) -> float | None:
-    asked = row.hits + row.misses
-    return 100.0 * row.hits / asked if asked else None
-
-
-def _age(moment_s: float | None, now: float) -> float | None:
-    return None if moment_s is None else max(now - moment_s, 0.0)

@@ -11,6 +11,7 @@ from ett_dashboard.addresses import to_job
 from ett_dashboard.columns import Kind, age, count, exact, percentage, seconds, text
 from ett_dashboard.listing import Field
 from ett_dashboard.rows import Job
+from ett_dashboard.tiles import WALL_MEANING
 
 FILTERS = ("team", "cluster", "model", "scheduler", "purpose")
 """The labels that choose among jobs."""
@@ -70,7 +71,7 @@ def fields(now: float, chosen: Mapping[str, str] | None = None, *, is_whole: boo
             "When a step was last reported.",
             lambda job: since(job.last_progress_at),
         ),
-        seconds("wall_s", "Wall time", "From the allocation of hardware to the end, or to now."),
+        seconds("wall_s", "Wall time", WALL_MEANING),
     ]
     return [field for field in known if is_whole or field.name not in NOT_IN_METRICS]
 

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from ett_core.colours import component_colour, state_group
-from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds
+from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds, meaning_of_area
 from ett_core.purposes import LABEL, no_training
 from ett_dashboard.addresses import changed, to_csv, to_job, to_page
 from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
 from ett_dashboard.states import sentence
+from ett_dashboard.tiles import WALL_MEANING
 from ett_dashboard.words import Sentence, duration, many, percent, plain
 
 GROUP_TITLES = {
@@ -24,6 +25,20 @@ GROUP_TITLES = {
     "failure": ("Failure", "lost to failures and what follows them"),
     "unknown": ("Unknown", "nobody observed these seconds; they are not called idle or lost"),
 }
+
+PARTITION = (
+    ("Component", "Every second of a job belongs to exactly one."),
+    ("What it holds", "Which seconds are meant."),
+    ("Time", "As hours, minutes and seconds, rounded; exact in the CSV."),
+    ("Seconds", "The same in seconds."),
+    ("Share", "Of the wall time; rounded so that the shares add up to 100.0 %."),
+)
+AREAS = (
+    ("Area", "A part of the training cycle, by who can do something about it."),
+    ("Time", "Wall time of the job, rounded."),
+    ("Share", "Of the wall time."),
+)
+"""Columns of tables: title and definition."""
 
 
 def of_job(text: str, limit: int = 120) -> str:
@@ -106,23 +121,29 @@ def partition_table(shares: Sequence[Share]) -> str:
     total = sum(share.seconds for share in shares)
     points = sum(share.percent for share in shares)
     return (
-        '<table class="ett-partition"><thead><tr><th>Component</th><th>What it holds</th>'
-        f"<th>Time</th><th>Seconds</th><th>Share</th></tr></thead><tbody>{body}"
-        f'<tr class="ett-sum"><td>Wall time</td><td></td><td>{duration(total)}</td>'
+        f'<table class="ett-partition"><thead><tr>{heads(PARTITION)}</tr></thead><tbody>{body}'
+        f'<tr class="ett-sum" title="{WALL_MEANING}"><td>Wall time</td><td></td><td>{duration(total)}</td>'
         f"<td>{total:,.1f}</td><td>{percent(points)}</td></tr></tbody></table>"
     )
+
+
+def heads(columns: Sequence[tuple[str, str]]) -> str:
+    """The heads of columns: the title of each, and the definition that shows on hover."""
+    return "".join(f'<th title="{escape(meaning)}">{escape(title)}</th>' for title, meaning in columns)
 
 
 def area_table(areas: dict[str, float]) -> str:
     """The same seconds as the published training cycle cuts them."""
     total = sum(areas.values()) or 1.0
     rows = "".join(
-        f"<tr><td>{escape(area)}</td><td>{duration(seconds)}</td>"
+        f'<tr title="{escape(meaning_of_area(area))}"><td>{escape(area)}</td>'
+        f"<td>{duration(seconds)}</td>"
         f"<td>{percent(100 * seconds / total)}</td></tr>"
         for area, seconds in areas.items()
         if seconds
     )
-    return f'<table class="ett-partition"><tbody>{rows}</tbody></table>'
+    head = f"<thead><tr>{heads(AREAS)}</tr></thead>"
+    return f'<table class="ett-partition">{head}<tbody>{rows}</tbody></table>'
 
 
 def section(title: str, note: str = "", *, legend: bool = False) -> str:

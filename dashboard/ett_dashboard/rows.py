@@ -23,6 +23,12 @@ class CacheRow(msgspec.Struct, frozen=True):
     misses: int = 0
     bypasses: int = 0
 
+    @property
+    def hit_percent(self) -> float | None:
+        """Hits in hits and misses; None where nothing was asked."""
+        asked = self.hits + self.misses
+        return 100.0 * self.hits / asked if asked else None
+
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One job as the fleet list tells of it."""
@@ -157,6 +163,11 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int | None = None
     durable_at: float | None = None
     failed: bool | str | None = None
+
+    @property
+    def durable_after_s(self) -> float | None:
+        """How long after it was made it would survive a failure; None where it does not so far."""
+        return None if self.durable_at is None else max(self.durable_at - self.time, 0.0)
 
 
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ ETT_MEANING = (
     "Share of the wall time spent training with an effect that survives. "
     "It may fall later: a failure takes back the training whose steps it loses."
 )
+WALL_MEANING = "From the allocation of hardware to the end, or to now."
 
 
 def job_tiles(job: JobDetail) -> list[Tile]:
@@ -38,7 +39,7 @@ def job_tiles(job: JobDetail) -> list[Tile]:
         ("Unsaved now", words.duration(job.unsaved_exposure_s), _unsaved_meaning(job)),
         ("Checkpoint blocking", words.duration(job.checkpoint_blocking_s), _checkpoint_meaning(job)),
         ("Failures", words.whole(job.failures), "Attempts of this job that failed."),
-        ("Wall time", words.duration(job.wall_s), "From the allocation of hardware to the end, or to now."),
+        ("Wall time", words.duration(job.wall_s), WALL_MEANING),
     ]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timezone
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,9 +103,8 @@ def test_ten_thousand_reports_become_few_bars():
 
 
 def test_hit_rates_leave_bypasses_out_and_are_unknown_without_requests():
-    table = frames.caches_frame({"fx_graph": CacheRow(3, 1, 9), "pgo": CacheRow()})
-    assert table["Hit rate"].tolist()[0] == 75.0
-    assert table["Hit rate"].isna().tolist() == [False, True]
+    assert CacheRow(3, 1, 9).hit_percent == 75.0
+    assert CacheRow(bypasses=2).hit_percent is None
 
 
 def test_ranks_show_who_held_up_the_start():
@@ -129,9 +126,9 @@ def test_ranks_show_who_held_up_the_start():
         hidden={},
         components={},
     )
-    assert frames.ranks_frame(attempt).to_numpy().tolist() == [
-        [1, 31.0, "held up the start"],
-        [0, 30.0, "leads the loop"],
+    assert frames.first_batches(attempt) == [
+        frames.FirstBatch(1, 31.0, "held up the start"),
+        frames.FirstBatch(0, 30.0, "leads the loop"),
     ]
 
 
@@ -141,6 +138,6 @@ def test_checkpoints_tell_their_fate_latest_first():
         CheckpointRow(time=20.0, step=2, failed=True),
         CheckpointRow(time=30.0, step=3),
     ]
-    table = frames.checkpoints_frame(rows, timezone.utc)
-    assert table["Fate"].tolist() == ["on its way", "failed", "durable"]
-    assert table.iloc[2]["Durable after"] == 4.0
+    latest = frames.latest_saves(rows)
+    assert [frames.fate(save) for save in latest] == ["on its way", "failed", "durable"]
+    assert [save.durable_after_s for save in latest] == [None, None, 4.0]

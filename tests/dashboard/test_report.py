@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import timezone
+from operator import itemgetter
 
 import msgspec
-import pandas as pd
 import pytest
 from fleet_answers import AT, bucket, failure, group, node, outbreak, regression, run
 
@@ -18,6 +18,7 @@ from ett_core.decision_log import DecisionLine
 from ett_core.fleet.families import Family
 from ett_core.throughput import Throughput
 from ett_dashboard.chart import plotly_file
+from ett_dashboard.columns import count, seconds, text
 from ett_dashboard.failures.rows import Failures, JobFailure, Nodes, Regressions
 from ett_dashboard.fleet.rows import FleetTime, FleetWindow
 from ett_dashboard.job.rows import Decisions
@@ -25,7 +26,7 @@ from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.report import fleet, job
 from ett_dashboard.report.fleet import FleetReport
 from ett_dashboard.report.page import digest, document, script
-from ett_dashboard.report.pieces import Chart, Columns, rendered, table
+from ett_dashboard.report.pieces import Chart, Columns, listed, rendered
 from ett_dashboard.report.reading import write
 from ett_dashboard.report.rows import ReportedJob
 from ett_dashboard.rows import EvidenceRow, Job, StretchRow
@@ -187,11 +188,16 @@ def test_pieces_keep_their_order_and_charts_their_places():
     assert re.findall(r'data-chart="(\d)"|<p>(\w)', html) == [("", "a"), ("0", ""), ("", "b"), ("1", "")]
 
 
-def test_a_table_is_inert_and_says_what_it_leaves_out():
-    frame = pd.DataFrame({"Name": [HOSTILE, "b", "c"], "Time": [1.0, None, 3.0], "Count": [1, 2000, 3]})
-    html = table("Times", frame, {"Time": lambda seconds: f"{seconds:.0f} s"}, most=2)
+def test_a_table_is_inert_and_says_what_it_means_and_leaves_out():
+    fields = [
+        text("name", "Name", HOSTILE, itemgetter(0)),
+        seconds("time_s", "Time", "How long.", itemgetter(1)),
+        count("count", "Count", "How many.", itemgetter(2)),
+    ]
+    html = listed("Times", fields, [(HOSTILE, 11.0, 1), ("b", None, 2000), ("c", 3.0, 3)], most=2)
     assert "<script" not in html
-    assert re.findall(r"<bdi>([^<]*)</bdi>", html)[1:] == ["1 s", "1", "b", "n/a", "2,000"]
+    assert re.findall(r"<bdi>([^<]*)</bdi>", html)[1:] == ["11 s", "1", "b", "n/a", "2,000"]
+    assert re.findall(r'title="([^"]*)"', html)[1:] == ["How long.", "How many."]
     assert "1 more are left out." in html
 
 

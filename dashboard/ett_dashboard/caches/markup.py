@@ -10,7 +10,7 @@ from ett_dashboard.addresses import to_job
 from ett_dashboard.caches.figures import FIRST, SECOND
 from ett_dashboard.caches.frames import comparison_rows
 from ett_dashboard.caches.rows import CacheRunRow, Comparison
-from ett_dashboard.caches.words import run_name, surprise_sentence, verdict_colour
+from ett_dashboard.caches.words import compared_meaning, run_name, surprise_sentence, verdict_colour
 from ett_dashboard.failures.markup import mark
 from ett_dashboard.markup import link, of_job
 
@@ -57,8 +57,9 @@ def comparison_table(found: Comparison, asked: Mapping[str, str] | None = None) 
         for run, colour in ((found.one, FIRST), (found.two, SECOND))
     )
     rows = "".join(
-        f'<tr class="{"" if first == second else "ett-differs"}"><td>{of_job(what, 60)}</td>'
-        f"<td>{of_job(first or NOT_TOLD, 90)}</td><td>{of_job(second or NOT_TOLD, 90)}</td></tr>"
+        f'<tr class="{"" if first == second else "ett-differs"}" title="{escape(compared_meaning(what))}">'
+        f"<td>{of_job(what, 60)}</td><td>{of_job(first or NOT_TOLD, 90)}</td>"
+        f"<td>{of_job(second or NOT_TOLD, 90)}</td></tr>"
         for what, first, second in comparison_rows(found)
     )
     return (

@@ -35,6 +35,28 @@ CACHE_TITLES: Mapping[str, str] = {
     "mega_cache": "MegaCache",
 }
 
+_COMPARED: Mapping[str, str] = {
+    "verdict": "Cold or warm, by hits and by seconds: a hit alone is no proof.",
+    "hit rate": "Hits in hits and misses of all caches.",
+    "waited for compilation": "Wall time that the start or the recovery waited for compilation.",
+    "hidden compilation": "Compiled on another track meanwhile.",
+    "recompiled in the loop": "Compiled in the loop.",
+    "loading caches": "Wall time that went into loading caches.",
+    "bypasses": "What cannot be cached, and asked for nothing.",
+    "saved by hits": "Compilation that hits spared, as the caches tell it, over all ranks.",
+    "bytes": "Bytes of the artifacts, as the caches tell.",
+}
+
+
+def compared_meaning(what: str) -> str:
+    """What a row of two runs side by side means.
+
+    >>> compared_meaning("PGO hit rate"), compared_meaning("torch")
+    ('Hits in hits and misses of this cache.', 'As the runs told it of themselves.')
+    """
+    usual = "Hits in hits and misses of this cache." if what.endswith(" hit rate") else ""
+    return _COMPARED.get(what) or usual or "As the runs told it of themselves."
+
 
 def run_name(run: CacheRunRow) -> str:
     """A run in short: its job and its attempt."""

@@ -17,11 +17,20 @@ from ett_dashboard.failures.words import (
     outbreak_sentence,
     place,
 )
-from ett_dashboard.markup import link, of_job, said
+from ett_dashboard.markup import heads, link, of_job, said
 from ett_dashboard.words import many, moment
 
 MOST_LINES = 400
 """Lines of evidence that are shown; the table to take away holds all."""
+EVIDENCE = (
+    ("Time", "When it was written, in your time zone."),
+    ("After", "Seconds from the first line that explains the failure, else from the failure."),
+    ("Where", "The rank, or the launcher, and its node."),
+    ("From", "What told of it: a log, an exception, the kernel, the launcher."),
+    ("Role", "Root: explains the failure. Cascade: followed from it. Teardown: was stopped in the end."),
+    ("Line", "As it was written."),
+)
+"""Columns: title and definition."""
 
 
 def mark(text: str, hue: str) -> str:
@@ -78,8 +87,7 @@ def evidence_table(lines: Sequence[EvidenceLine], zone: tzinfo, *, most: int = M
     rows = "".join(_line_row(line, zone) for line in lines[:most])
     left = len(lines) - most
     more = f'<p class="ett-quiet">{many(left, "more line")} are left out.</p>' if left > 0 else ""
-    head = "".join(f"<th>{name}</th>" for name in ("Time", "After", "Where", "From", "Role", "Line"))
-    table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    table = f"<thead><tr>{heads(EVIDENCE)}</tr></thead><tbody>{rows}</tbody>"
     return f'<table class="ett-list ett-evidence">{table}</table>{more}'
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import tzinfo
 
 from ett_core.compile_log import CompileLine
 from ett_core.components import EFFECTIVE, FAILURE, GROUP_COLOURS, IDLENESS, TRAINING, meaning_of
@@ -17,15 +18,17 @@ from ett_dashboard.columns import (
     exact,
     exactly,
     numbered,
+    percentage,
     seconds,
     step_seconds,
     text,
 )
-from ett_dashboard.frames import fate
+from ett_dashboard.frames import FirstBatch, fate
 from ett_dashboard.job.ranks import RankLine
 from ett_dashboard.job.waterfall import Span, Start
 from ett_dashboard.listing import Field
-from ett_dashboard.rows import CheckpointRow
+from ett_dashboard.rows import CacheRow, CheckpointRow
+from ett_dashboard.words import moment
 
 OUTCOME_HUES = {"failed": GROUP_COLOURS[FAILURE], "succeeded": GROUP_COLOURS[EFFECTIVE]}
 OTHER_HUE = GROUP_COLOURS[IDLENESS]
@@ -104,9 +107,61 @@ def decisions() -> list[Field[DecisionLine]]:
     ]
 
 
-def saves() -> list[Field[CheckpointRow]]:
+def saves(zone: tzinfo) -> list[Field[CheckpointRow]]:
+    """The columns of the table of saves."""
+    return [
+        Kind(lambda at: moment(float(at or 0.0), zone), end=False)(
+            "time", "Time", "When the trainer went on after it, in your time zone."
+        ),
+        count("step", "Step", "The last step that it holds."),
+        text("mode", "Mode", "sync: written while training waits; async: beside the steps that follow."),
+        seconds("blocking_s", "Blocking", "How long it kept the trainer from training."),
+        seconds("durable_after_s", "Durable after", "From then until it would survive a failure."),
+        text("fate", "Fate", "Durable, on its way there, or failed: that one will never be durable.", fate),
+    ]
+
+
+def saves_taken_away() -> list[Field[CheckpointRow]]:
     """The columns of the file of saves."""
     return [*exact("time", "step", "mode", "blocking_s", "bytes", "durable_at"), exactly("fate", fate)]
+
+
+def caches() -> list[Field[tuple[str, CacheRow]]]:
+    """The columns of the table of compile caches by name."""
+    return [
+        text("cache", "Cache", "A kind of compile cache.", lambda named: named[0]),
+        count("hits", "Hits", "Requests that it answered, of all ranks.", lambda named: named[1].hits),
+        count("misses", "Misses", "Requests that it had no answer to.", lambda named: named[1].misses),
+        count(
+            "bypasses",
+            "Bypasses",
+            "What cannot be cached, and asked for nothing.",
+            lambda named: named[1].bypasses,
+        ),
+        percentage(
+            "hit_percent",
+            "Hit rate",
+            "Hits in hits and misses. A hit is no proof: look at what compiling took all the same.",
+            lambda named: named[1].hit_percent,
+        ),
+    ]
+
+
+def stages() -> list[Field[tuple[str, float]]]:
+    """The columns of the table of stages of compilation."""
+    return [
+        text("stage", "Stage", "A stage of compilation.", lambda stage: stage[0]),
+        seconds("seconds", "Took", "Of all ranks together, waited for or hidden.", lambda stage: stage[1]),
+    ]
+
+
+def first_batches() -> list[Field[FirstBatch]]:
+    """The columns of the table of ranks of an attempt that is over."""
+    return [
+        numbered("rank")("rank", "Rank", "Of the last attempt that trained."),
+        seconds("after_s", "First batch after", "From the start of the attempt to its first batch."),
+        text("role", "Role", "What is to be said of it."),
+    ]
 
 
 def compilations() -> list[Field[CompileLine]]:

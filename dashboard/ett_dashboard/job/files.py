@@ -36,7 +36,7 @@ def start(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
 
 
 def recovery(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
-    """What the recovery from the failure of one attempt was made of; of the latest where none is asked for."""
+    """What the recovery from the failure of one attempt was made of; the latest where none is asked for."""
     job = _in_full(reads, asked, "what each recovery was made of")
     known_of = {failure.attempt: time_of_recovery(job, failure) for failure in job.failure_list}
     return _taken_apart(reads, job, _attempt(asked, known_of))
@@ -51,7 +51,7 @@ def ranks(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
 def saves(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
     """The latest saves of one job, and what became of each."""
     job = _in_full(reads, asked, "each save, and what became of it,")
-    return listing.as_csv(fields.saves(), job.checkpoints)
+    return listing.as_csv(fields.saves_taken_away(), job.checkpoints)
 
 
 def compilations(reads: SharedReads, asked: Mapping[str, str]) -> bytes:
@@ -100,7 +100,7 @@ def _attempt(asked: Mapping[str, str], known_of: Mapping[int, T]) -> tuple[int, 
 def _taken_apart(
     reads: SharedReads, job: JobDetail, chosen: tuple[int, tuple[float, float]] | None
 ) -> bytes:
-    """The bars of that time; its timeline is asked for anew, as that of a whole job is joined where it is long."""
+    """The bars of that time; its timeline is asked for anew, as that of a long job is joined."""
     if chosen is None:
         return listing.as_csv(fields.spans(), [])
     attempt, (begin, end) = chosen

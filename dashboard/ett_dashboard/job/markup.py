@@ -16,6 +16,7 @@ from ett_dashboard.words import duration, percent
 
 LEAST_WIDTH = 0.3
 """No bar is narrower than so many percent of the whole: what took time can be seen."""
+TOGETHER = "All of this time: the rows above add up to it."
 
 
 def standing(job: JobDetail, elsewhere: str) -> str:
@@ -66,7 +67,8 @@ def waterfall(steps: Sequence[Step], title: str) -> str:
     rows = "".join(_row(step, whole_s, total_s) for step in steps)
     return (
         f'<table class="ett-waterfall" aria-label="{escape(title)}"><tbody>{rows}'
-        f'<tr class="ett-together"><td>Together</td><td></td><td>{duration(total_s)}</td><td></td></tr>'
+        f'<tr class="ett-together" title="{TOGETHER}"><td>Together</td>'
+        f"<td></td><td>{duration(total_s)}</td><td></td></tr>"
         "</tbody></table>"
     )
 

@@ -17,11 +17,24 @@ from ett_core.decision_log import DecisionLine
 from ett_core.shapes import advise, compilations_of
 from ett_core.shapes.reasons import parse
 from ett_core.shapes.sources import shell_line
+from ett_dashboard.markup import heads
 from ett_dashboard.words import many, moment, plain
 
 WHY_CHARACTERS = 600
 NAME_CHARACTERS = 120
 MOST_FIGURES = 8
+DECISIONS = (
+    ("When", "When it was decided, in your time zone."),
+    ("Who", "The rank that told of it, and how many others told the same."),
+    ("What", "What was decided."),
+    ("Why", "Its reason; the figures behind it show on the row."),
+)
+AGAIN = (
+    ("Code", "What was compiled again."),
+    ("What differed", "What the graphs there were did not fit, and the values that came."),
+    ("Times", "How often, on one rank of the latest attempt that compiled."),
+)
+"""Columns: title and definition."""
 
 
 class Again(msgspec.Struct, frozen=True):
@@ -42,7 +55,7 @@ def who(line: DecisionLine) -> str:
 
 def decisions_table(lines: Sequence[DecisionLine], zone: tzinfo) -> str:
     """A row a decision: when, who, what, why; its figures come up over the row."""
-    return _table("Decisions", ("When", "Who", "What", "Why"), [_decision(line, zone) for line in lines])
+    return _table("Decisions", DECISIONS, [_decision(line, zone) for line in lines])
 
 
 def again(lines: Sequence[CompileLine]) -> list[Again]:
@@ -64,8 +77,7 @@ def again(lines: Sequence[CompileLine]) -> list[Again]:
 
 def again_table(rows: Sequence[Again]) -> str:
     """A row a reason."""
-    heads = ("Code", "What differed", "Times")
-    return _table("Compiled again", heads, [_again(row) for row in rows], " ett-wraps")
+    return _table("Compiled again", AGAIN, [_again(row) for row in rows], " ett-wraps")
 
 
 def setting(lines: Sequence[CompileLine], torch_version: str) -> tuple[str, str]:
@@ -100,12 +112,12 @@ def _again(row: Again) -> tuple[str, Sequence[str]]:
 
 
 def _table(
-    title: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], more: str = ""
+    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Sequence[str]]], more: str = ""
 ) -> str:
-    head = "".join(f"<th>{name}</th>" for name in heads)
     body = "".join(f'<tr title="{escape(hint)}">{"".join(map(_cell, cells))}</tr>' for hint, cells in rows)
     return (
-        f'<table class="ett-list ett-told{more}" aria-label="{escape(title)}"><thead><tr>{head}</tr></thead>'
+        f'<table class="ett-list ett-told{more}" aria-label="{escape(title)}">'
+        f"<thead><tr>{heads(columns)}</tr></thead>"
         f"<tbody>{body}</tbody></table>"
     )
 

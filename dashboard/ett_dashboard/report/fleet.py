@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
+from functools import partial
 
 import msgspec
-import pandas as pd
 
-from ett_core.components import GROUPS, group_seconds
+from ett_core.components import group_seconds
 from ett_core.urgency import urgency
 from ett_dashboard import figures, frames, job_fields, markup
+from ett_dashboard.columns import Kind, accelerator_seconds, count, figures as numbers, percentage, text
 from ett_dashboard.failures import fields as failure_fields
 from ett_dashboard.failures import figures as failure_figures
 from ett_dashboard.failures import markup as failure_markup
@@ -20,22 +21,25 @@ from ett_dashboard.failures.tiles import LOST_MEANING, failures_tiles
 from ett_dashboard.failures.words import fleet_sentence
 from ett_dashboard.fleet.rows import FleetTime, FleetWindow
 from ett_dashboard.fleet.words import left_out
+from ett_dashboard.listing import Field
 from ett_dashboard.regressions import fields as regression_fields
 from ett_dashboard.regressions import figures as regression_figures
 from ett_dashboard.regressions import markup as regression_markup
 from ett_dashboard.regressions.frames import history, in_order
 from ett_dashboard.regressions.rows import Families, Runs
 from ett_dashboard.regressions.words import family_name, figure_name
-from ett_dashboard.report.pieces import Chart, Columns, Piece, listed, table
+from ett_dashboard.report.pieces import Chart, Columns, Piece, listed
 from ett_dashboard.rows import Job
 from ett_dashboard.tiles import Tile
 from ett_dashboard.windows import WITHIN
-from ett_dashboard.words import HOUR_S, accelerator_hours, compact, hours, percent, plain, when, whole
+from ett_dashboard.words import HOUR_S, compact, hours, percent, plain, when, whole
 
 MOST_JOBS = 50
 MOST_FAILURES = 50
 MOST_HISTORIES = 8
 ETT_MEANING = "Share of the held accelerator time that was training whose effect survives."
+SENTENCE = Kind(str, end=False)
+HOURS = numbers(lambda seconds: compact(None if seconds is None else seconds / HOUR_S))
 
 
 class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,36 +108,43 @@ def _time(window: FleetWindow) -> list[Piece]:
     largest = Chart(figures.pareto(lost, _hours), "Largest losses by component")
     parts.append(Columns(cells=[[ring], [largest]], widths=[1, 2]))
     parts.append(
-        table("Held time by component", held_frame(shares), {"Accelerator-hours": compact, "Share": percent})
+        listed("Held time by component", held(), [*shares, frames.whole_of(shares)])
     )
     if window.fleet:
         parts += [
             markup.section("By team", "of the held accelerator time"),
-            table("Teams", groups_frame(window.fleet)),
+            listed("Teams", groups(), sorted(window.fleet, key=lambda group: (-_lost(group), group.key))),
         ]
     return parts
 
 
-def held_frame(shares: Sequence[frames.Share]) -> pd.DataFrame:
-    """The partition of held accelerator time as a table, in accelerator-hours and percent."""
-    rows = [(s.component, s.group, s.meaning, s.seconds / HOUR_S, s.percent) for s in shares]
-    total = sum(share.seconds for share in shares) / HOUR_S
-    rows.append(("all", "", "the held time", total, sum(share.percent for share in shares)))
-    return pd.DataFrame(rows, columns=["Component", "Group", "What it holds", "Accelerator-hours", "Share"])
+def held() -> list[Field[frames.Share]]:
+    """The columns of the partition of held accelerator time."""
+    return [
+        text("component", "Component", "Every second that was held belongs to exactly one."),
+        text("group", "Group", "What the published formula counts it towards."),
+        SENTENCE("meaning", "What it holds", "Which seconds are meant."),
+        HOURS("seconds", "Accelerator-hours", "Hours that accelerators were held, each counting its own."),
+        percentage("percent", "Share", "Of all held time; the rows add up to 100.0 %."),
+    ]
 
 
-def groups_frame(groups: Sequence[FleetTime]) -> pd.DataFrame:
-    """Groups of jobs, the one that lost most first; shares of the held time in words."""
-    rows = []
-    for group in sorted(groups, key=lambda group: (-_lost(group), group.key)):
-        shares = group_seconds(dict(group.components))
-        parts = [percent(100 * shares[name] / group.total) if group.total else "" for name in GROUPS]
-        rows.append(
-            (plain(group.key) or "(none)", group.jobs, accelerator_hours(group.total), *parts, group.failures)
-        )
-    return pd.DataFrame(
-        rows, columns=["Team", "Jobs", "Held", *(name.capitalize() for name in GROUPS), "Failures"]
-    )
+def groups() -> list[Field[FleetTime]]:
+    """The columns of the table of teams."""
+    return [
+        text("team", "Team", "As labels of its jobs say.", lambda group: plain(group.key) or "(none)"),
+        count("jobs", "Jobs", "Jobs with any time within the window."),
+        accelerator_seconds("total", "Held", "Accelerator-hours that its jobs held."),
+        *(
+            percentage(name, title, f"Of its held time: {meaning}.", partial(_share, name))
+            for name, (title, meaning) in markup.GROUP_TITLES.items()
+        ),
+        count("failures", "Failures", "Attempts of its jobs that failed."),
+    ]
+
+
+def _share(name: str, group: FleetTime) -> float | None:
+    return 100 * group_seconds(dict(group.components))[name] / group.total if group.total else None
 
 
 def _lost(group: FleetTime) -> float:

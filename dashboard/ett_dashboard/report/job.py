@@ -13,14 +13,15 @@ from ett_dashboard.failures import markup as failure_markup
 from ett_dashboard.failures.frames import evidence_lines
 from ett_dashboard.failures.rows import JobFailure
 from ett_dashboard.failures.words import failure_sentence, recurrence
+from ett_dashboard.job import fields
 from ett_dashboard.job.markup import waterfall
 from ett_dashboard.job.rows import Decisions
 from ett_dashboard.job.waterfall import steps_of_recovery
 from ett_dashboard.report.job_parts import decisions_of, starts_of, throughput_of
-from ett_dashboard.report.pieces import Chart, Columns, Piece, table
+from ett_dashboard.report.pieces import Chart, Columns, Piece, listed
 from ett_dashboard.report.rows import ReportedJob
 from ett_dashboard.rows import StretchRow
-from ett_dashboard.words import duration, moment, percent, plain
+from ett_dashboard.words import moment, plain
 
 TIMELINE_COLUMNS = 640
 MOST_BARS = 2000
@@ -122,9 +123,9 @@ def _details(job: ReportedJob, zone: tzinfo) -> list[Piece]:
         markup.section("Compile caches", "with the seconds that compiling took all the same")
     ]
     if job.caches:
-        caches.append(table("Compile caches", frames.caches_frame(job.caches), {"Hit rate": percent}))
+        caches.append(listed("Compile caches", fields.caches(), sorted(job.caches.items())))
     if job.compile:
-        caches.append(table("Compile stages", frames.compile_frame(job.compile), {"Seconds": duration}))
+        caches.append(listed("Compile stages", fields.stages(), frames.stages(job.compile)))
     if not job.caches and not job.compile:
         caches.append(markup.quiet("Nothing was compiled or looked up so far, or nobody reports it."))
     if job.areas:
@@ -135,13 +136,12 @@ def _details(job: ReportedJob, zone: tzinfo) -> list[Piece]:
     if attempt is None:
         ranks.append(markup.quiet("No rank has begun its first batch so far."))
     else:
-        starts = frames.ranks_frame(attempt)
-        ranks.append(table("Ranks", starts, {"First batch after": duration}, most=MOST_ROWS // 4))
+        shown = frames.first_batches(attempt)
+        ranks.append(listed("Ranks", fields.first_batches(), shown, most=MOST_ROWS // 4))
     ranks.append(markup.section("Checkpoints", "latest first"))
     if job.checkpoints:
-        saves = frames.checkpoints_frame(job.checkpoints, zone)
-        formats = {"Blocking": duration, "Durable after": duration}
-        ranks.append(table("Checkpoints", saves, formats, most=MOST_ROWS // 4))
+        saves = frames.latest_saves(job.checkpoints)
+        ranks.append(listed("Checkpoints", fields.saves(zone), saves, most=MOST_ROWS // 4))
     else:
         ranks.append(markup.quiet("None so far: a failure takes back everything since the start."))
     return [Columns(cells=[caches, ranks], widths=[1, 1])]

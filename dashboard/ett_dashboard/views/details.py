@@ -57,11 +57,9 @@ def _caches(job: JobDetail) -> list[str]:
     """As in a report: what Streamlit makes of a styled frame took two fifths of a refresh of the page."""
     parts = [markup.section("Compile caches", "with the seconds that compiling took all the same")]
     if job.caches:
-        shown = frames.caches_frame(job.caches)
-        parts.append(pieces.table("Compile caches by kind", shown, {"Hit rate": words.percent}))
+        parts.append(pieces.listed("Compile caches by kind", fields.caches(), sorted(job.caches.items())))
     if job.compile:
-        shown = frames.compile_frame(job.compile)
-        parts.append(pieces.table("Compile stages", shown, {"Seconds": words.duration}))
+        parts.append(pieces.listed("Compile stages", fields.stages(), frames.stages(job.compile)))
     if not job.caches and not job.compile:
         nothing = "Nothing was compiled or looked up so far, or the trainer does not report it."
         parts.append(markup.quiet(nothing))
@@ -123,8 +121,8 @@ def _checkpoints(job: JobDetail, asked: Mapping[str, str]) -> None:
     frame.told(head, figures, lacking)
     if lacking:
         return
-    shown = frames.checkpoints_frame(job.checkpoints[-MOST_CHECKPOINTS:], frame.zone())
-    saves = pieces.table("Saves", shown, {"Blocking": words.duration, "Durable after": words.duration})
+    latest = frames.latest_saves(job.checkpoints)
+    saves = pieces.listed("Saves", fields.saves(frame.zone()), latest, most=MOST_CHECKPOINTS)
     st.html(f'<div class="ett-saves">{saves}</div>{markup.csv_link("saves", id=job.job_id)}')
 
 
