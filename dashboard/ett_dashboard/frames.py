@@ -121,7 +121,7 @@ def stages(compile_s: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 class FirstBatch(msgspec.Struct, frozen=True):
-    """When a rank of an attempt had its first batch, in seconds from the start; `role`: what is to be said of it."""
+    """When a rank had its first batch, in seconds from the start of the attempt; `role`: what it is known for."""
 
     rank: int
     after_s: float

@@ -183,6 +183,7 @@ class JobDetail(Job, frozen=True, kw_only=True):
     """The answer of `GET /api/v1/jobs/{job_id}`."""
 
     as_of: float | None = None
+    ett_percent_within: dict[str, float | None] = {}
     attempt_list: list[AttemptAccount] = []
     failure_list: Sequence[FailureRow] = ()
     timeline: list[StretchRow] = []

@@ -26,6 +26,7 @@ def job_tiles(job: JobDetail) -> list[Tile]:
             words.percent(job.ett_percent),
             ETT_MEANING,
         ),
+        *_last_hour(job),
         (
             "Time to start",
             words.duration(job.tts_s),
@@ -59,6 +60,14 @@ def failure_tiles(failure: FailureRow) -> list[Tile]:
         ("Fell back to step", step, f"How this is known: {failure.resume_evidence}."),
         ("Told by", where, words.plain(failure.node or "no host named", 60)),
     ]
+
+
+def _last_hour(job: JobDetail) -> list[Tile]:
+    """How it goes now, of a job that runs for longer than that."""
+    percent = job.ett_percent_within.get("1h")
+    if job.finished or percent is None or job.wall_s <= words.HOUR_S:
+        return []
+    return [("ETT, last hour", words.percent(percent), "The same of the last hour alone: how it goes now.")]
 
 
 def _unsaved_meaning(job: JobDetail) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from ett_core import compile_log
 from ett_core.accounting import AttemptAccount, FailureAccount, Stretch
-from ett_core.accounting.account import seconds
+from ett_core.accounting.account import ett_percent, seconds
 from ett_core.components import area_seconds
 from ett_core.failures import Diagnosis
 from ett_core.fleet.rows import Failure
@@ -41,6 +41,7 @@ def page_answer(page: JobPage) -> Job:
     return Job(
         as_of=account.as_of,
         **row_fields(page.view),
+        ett_percent_within={name: ett_percent(known) for name, known in page.view.windows.items()},
         attempt_list=list(map(_attempt, account.attempts)),
         failure_list=_failures(page),
         timeline=_stretches(page.timeline),

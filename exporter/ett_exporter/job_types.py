@@ -56,9 +56,10 @@ class StretchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(JobRow, frozen=True, kw_only=True):
-    """One job in full."""
+    """One job in full; `ett_percent_within`: ETT of its trailing windows alone, null without any time there."""
 
     as_of: float
+    ett_percent_within: Mapping[str, float | None]
     attempt_list: Sequence[AttemptAccount]
     failure_list: Sequence[FailureRow]
     timeline: Sequence[StretchRow]

@@ -80,6 +80,14 @@ def test_the_window_that_was_chosen_comes_first():
     assert labels[:3] == ["ETT, 7 d", "ETT, 1 h", "ETT, 24 h"]
 
 
+def test_how_many_of_the_running_jobs_train_is_said():
+    jobs = JobsTogether(states={"training": 31, "recovering": 4, "compiling": 1, "succeeded": 900}, live=36)
+    told = {label: value for label, value, _ in fleet_tiles(jobs, {}, "1h", "job")}
+    assert told["Training now"] == "31 of 36"
+    nobody = {label: value for label, value, _ in fleet_tiles(JobsTogether(), {}, "1h", "job")}
+    assert nobody["Training now"] == "0 of 0"
+
+
 def test_every_column_of_the_table_has_an_order_that_the_api_knows():
     """Whatever head is chosen, and chosen again, the exporter sorts by it."""
     for field in job_fields.fields(0.0):

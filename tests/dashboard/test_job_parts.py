@@ -21,6 +21,7 @@ from ett_dashboard.job.tiles import checkpoint_tiles, throughput_tiles
 from ett_dashboard.job.waterfall import starts, steps, steps_of_recovery, steps_of_start
 from ett_dashboard.job.words import collectives_told, start_sentence
 from ett_dashboard.rows import FailureRow, JobDetail, StepTimes, StretchRow
+from ett_dashboard.tiles import job_tiles
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -240,6 +241,18 @@ def test_ranks_of_which_something_is_to_be_said_come_first():
     assert [line.first_batch_s for line in lines] == [20.0, 21.0, 19.0, 18.0, 22.0]
     cells = listing.rows(fields.ranks(), lines, lambda line: str(line.row.rank))[0].cells
     assert [cell.text for cell in cells] == ["rank 2", "", "slow now", "20 s", "n/a", "n/a", "never"]
+
+
+def test_the_last_hour_is_told_of_a_job_that_has_run_for_longer():
+    """Of a younger one it is its life, of one that is over nobody asks how it goes now."""
+    running = msgspec.structs.replace(job(), wall_s=7200.0, ett_percent=90.0, ett_percent_within={"1h": 12.5})
+    assert [tile[:2] for tile in job_tiles(running)][:2] == [
+        ("Effective training time", "90.0 %"),
+        ("ETT, last hour", "12.5 %"),
+    ]
+    for other in ({"finished": True}, {"wall_s": 3600.0}, {"ett_percent_within": {"1h": None}}):
+        labels = [label for label, _, _ in job_tiles(msgspec.structs.replace(running, **other))]
+        assert labels[1] == "Time to start", other
 
 
 def test_throughput_counts_lost_training_too_and_says_nothing_where_nothing_is_known():

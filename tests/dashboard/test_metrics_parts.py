@@ -116,6 +116,13 @@ def test_a_job_is_told_as_far_as_its_series_tell():
     assert (row.failures, row.ttr_s, row.attempts) == (3, [30.0, None, None], 4)
     assert row.caches == {"fx_graph": CacheRow(7, 3)}
     assert (row.step, row.unsaved_exposure_s, row.last_durable_at) == (None, None, None)
+    own = {"job_id": "j", "instance": "e1"}
+    ratios = [
+        sample("ett_job_effective_ratio", ratio, **own, window=window)
+        for window, ratio in (("all", 0.6), ("1h", 0.25))
+    ]
+    row = jobs.detail("j", jobs.figures_of_jobs([*told("j"), *ratios])["j"], as_of=1000.0)
+    assert row.ett_percent_within == {"1h": 25.0}
 
 
 def test_failures_before_the_loop_are_none_of_the_interval():

@@ -181,6 +181,17 @@ def test_the_fleet_adds_up_the_windows_of_its_jobs(service, story):
     assert ratios["1h", "accelerator"] == pytest.approx(account.ett_percent / 100)
 
 
+def test_a_job_says_what_its_windows_alone_reached(service, story):
+    """Null where it has no time in one."""
+    opened = service()
+    send(opened, story("a"))
+    whole = pytest.approx(opened.view("a", NOW).account.ett_percent)
+    within = page_answer(opened.page("a", NOW)).ett_percent_within
+    assert within == {"1h": whole, "24h": whole, "7d": whole}
+    within = page_answer(opened.page("a", NOW + 2 * 3600)).ett_percent_within
+    assert within == {"1h": None, "24h": whole, "7d": whole}
+
+
 def test_a_job_that_cannot_be_accounted_for_takes_no_other_with_it(service, story, monkeypatch):
     """Its last view stays, the others are as new as ever, and /metrics says that one is broken."""
     opened = service()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ett_core.components import TRAINING
 from ett_dashboard import words
 from ett_dashboard.rows import JobsTogether
 from ett_dashboard.tiles import Tile
@@ -20,7 +21,12 @@ def fleet_tiles(
     order = [window, *(name for name in SHORT if name != window)]
     return [
         *(_ratio(name, ratios.get(name), weight) for name in order),
-        ("Running", words.whole(jobs.live), "Jobs that are not over."),
+        (
+            "Training now",
+            f"{words.whole(jobs.states.get(TRAINING, 0))} of {words.whole(jobs.live)}",
+            "Running jobs that train at this moment, of all that are not over, each counting the same; "
+            "the others start, save, compile, recover or stand still.",
+        ),
         (
             "In trouble",
             words.whole(jobs.in_trouble),

@@ -79,6 +79,7 @@ def detail(job_id: str, figures: Figures, as_of: float) -> JobDetail | None:
     return JobDetail(
         **fields,
         as_of=as_of,
+        ett_percent_within=_within(figures),
         compile=figures.by(COMPILE, "stage"),
         areas=area_seconds(fields["components"]),
     )
@@ -130,6 +131,12 @@ def _fields(job_id: str, figures: Figures, as_of: float) -> dict[str, Any] | Non
         "last_durable_at": figures.of("ett_job_checkpoint_last_durable_timestamp_seconds"),
         "caches": requests(figures.each(REQUESTS)),
     }
+
+
+def _within(figures: Figures) -> dict[str, float | None]:
+    """ETT of the trailing windows that have a series."""
+    ratios = figures.by("ett_job_effective_ratio", "window")
+    return {window: 100 * ratio for window, ratio in ratios.items() if window != "all"}
 
 
 def _recoveries(figures: Figures, failures: int) -> list[float | None]:
