@@ -150,14 +150,15 @@ def test_what_has_the_focus_keeps_it_over_refreshes(app, exporter, page):
     page.goto(at(app, "focus/kept"))
     until(page, lambda: page.evaluate("window.ettKeeps") is True, "the script does not come")
     tile = page.locator(".ett-tile", has_text="Wall time")
-    value, meaning = tile.locator("strong"), "box => getComputedStyle(box, '::after').content"
+    value, bubble = tile.locator("strong"), page.locator(".ett-bubble:not([hidden])")
     for reached in (tile, page.get_by_role("link", name="Its failures")):
         reached.focus()
         for _ in range(3):
             expect(value).not_to_have_text(value.inner_text())
             expect(reached).to_be_focused()
+            expect(bubble).to_have_count(int(reached is tile))
     tile.focus()
-    assert "From the allocation of hardware" in tile.evaluate(meaning)
+    expect(bubble).to_contain_text("From the allocation of hardware")
     page.locator(".ett-name h1").click()
     expect(value).not_to_have_text(value.inner_text())
     expect(value).not_to_have_text(value.inner_text())

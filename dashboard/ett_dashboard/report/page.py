@@ -64,15 +64,16 @@ def own_style() -> str:
 
 
 def script() -> str:
-    """What draws the figures: the app's own chart, and what calls it here.
+    """What draws the figures, the app's own chart and what calls it here, and what explains them.
 
     Raises:
         ValueError: the app's chart does not begin as expected.
     """
-    chart, report = ((ASSETS / name).read_text(encoding="utf-8") for name in ("chart.js", "report.js"))
+    names = ("chart.js", "explain.js", "report.js")
+    chart, *others = ((ASSETS / name).read_text(encoding="utf-8") for name in names)
     if chart.count(DRAWING) != 1:
         raise ValueError(f"chart.js has no single {DRAWING!r}")
-    return f"{chart.replace(DRAWING, 'function draw')}\n{report}"
+    return "\n".join([chart.replace(DRAWING, "function draw"), *others])
 
 
 def digest(text: str) -> str:
