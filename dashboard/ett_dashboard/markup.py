@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from ett_core.colours import component_colour, state_group
-from ett_core.components import GROUP_COLOURS, GROUPS, group_seconds, meaning_of_area
+from ett_core.colours import state_group
+from ett_core.components import GROUP_COLOURS, GROUPS
 from ett_core.purposes import LABEL, no_training
 from ett_dashboard.addresses import changed, to_csv, to_job, to_page
-from ett_dashboard.frames import Share
 from ett_dashboard.rows import Job, JobDetail
 from ett_dashboard.states import sentence
-from ett_dashboard.tiles import WALL_MEANING
-from ett_dashboard.words import Sentence, duration, many, percent, plain
+from ett_dashboard.words import Sentence, duration, many, plain
 
 GROUP_TITLES = {
     "effective": ("Effective", "training whose effect survives"),
@@ -25,20 +23,6 @@ GROUP_TITLES = {
     "failure": ("Failure", "lost to failures and what follows them"),
     "unknown": ("Unknown", "nobody observed these seconds; they are not called idle or lost"),
 }
-
-PARTITION = (
-    ("Component", "Every second of a job belongs to exactly one."),
-    ("What it holds", "Which seconds are meant."),
-    ("Time", "As hours, minutes and seconds, rounded; exact in the CSV."),
-    ("Seconds", "The same in seconds."),
-    ("Share", "Of the wall time; rounded so that the shares add up to 100.0 %."),
-)
-AREAS = (
-    ("Area", "A part of the training cycle, by who can do something about it."),
-    ("Time", "Wall time of the job, rounded."),
-    ("Share", "Of the wall time."),
-)
-"""Columns of tables: title and definition."""
 
 
 def of_job(text: str, limit: int = 120) -> str:
@@ -115,35 +99,9 @@ def stacked(*pieces: str) -> str:
     return f'<div class="ett-stack">{"".join(shown)}</div>' if shown else ""
 
 
-def partition_table(shares: Sequence[Share]) -> str:
-    """Seconds and percent by component under their groups; ends with a sum of 100.0 %."""
-    body = "".join(_group_rows(group, [s for s in shares if s.group == group]) for group in GROUPS)
-    total = sum(share.seconds for share in shares)
-    points = sum(share.percent for share in shares)
-    return (
-        f'<table class="ett-partition"><thead><tr>{heads(PARTITION)}</tr></thead><tbody>{body}'
-        f'<tr class="ett-sum" title="{WALL_MEANING}"><td>Wall time</td><td></td><td>{duration(total)}</td>'
-        f"<td>{total:,.1f}</td><td>{percent(points)}</td></tr></tbody></table>"
-    )
-
-
 def heads(columns: Sequence[tuple[str, str]]) -> str:
     """The heads of columns: the title of each, and the definition that shows on hover."""
     return "".join(f'<th title="{escape(meaning)}">{escape(title)}</th>' for title, meaning in columns)
-
-
-def area_table(areas: dict[str, float]) -> str:
-    """The same seconds as the published training cycle cuts them."""
-    total = sum(areas.values()) or 1.0
-    rows = "".join(
-        f'<tr title="{escape(meaning_of_area(area))}"><td>{escape(area)}</td>'
-        f"<td>{duration(seconds)}</td>"
-        f"<td>{percent(100 * seconds / total)}</td></tr>"
-        for area, seconds in areas.items()
-        if seconds
-    )
-    head = f"<thead><tr>{heads(AREAS)}</tr></thead>"
-    return f'<table class="ett-partition">{head}<tbody>{rows}</tbody></table>'
 
 
 def section(title: str, note: str = "", *, legend: bool = False) -> str:
@@ -269,25 +227,3 @@ def versions(job: JobDetail) -> str:
     pairs = [*job.versions.items(), *job.labels.items()]
     cells = "".join(f"<span><i>{of_job(name, 40)}</i> {of_job(value, 80)}</span>" for name, value in pairs)
     return f'<div class="ett-pairs">{cells}</div>'
-
-
-def _group_rows(group: str, shares: Sequence[Share]) -> str:
-    if not shares:
-        return ""
-    title, meaning = GROUP_TITLES[group]
-    total = group_seconds({share.component: share.seconds for share in shares})[group]
-    points = sum(share.percent for share in shares)
-    head = (
-        f'<tr class="ett-group" style="--hue:{GROUP_COLOURS[group]}"><td>{title}</td><td>{meaning}</td>'
-        f"<td>{duration(total)}</td><td>{total:,.1f}</td><td>{percent(points)}</td></tr>"
-    )
-    return head + "".join(_share_row(share) for share in shares)
-
-
-def _share_row(share: Share) -> str:
-    return (
-        f'<tr class="ett-share" data-component="{escape(share.component)}" title="{escape(share.meaning)}">'
-        f'<td><i style="background:{component_colour(share.component)}"></i>{escape(share.component)}</td>'
-        f"<td>{escape(share.meaning)}</td><td>{duration(share.seconds)}</td>"
-        f"<td>{share.seconds:,.1f}</td><td>{percent(share.percent)}</td></tr>"
-    )

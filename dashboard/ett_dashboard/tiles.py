@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from ett_dashboard import words
@@ -35,7 +36,7 @@ def job_tiles(job: JobDetail) -> list[Tile]:
         (
             "Time to recover",
             words.duration(mean_s),
-            f"From a failure to the next loop; mean of {len(recovered)} so far.",
+            f"From a failure to the next loop{_mean_of(recovered)}.",
         ),
         ("Unsaved now", words.duration(job.unsaved_exposure_s), _unsaved_meaning(job)),
         ("Checkpoint blocking", words.duration(job.checkpoint_blocking_s), _checkpoint_meaning(job)),
@@ -62,6 +63,10 @@ def failure_tiles(failure: FailureRow) -> list[Tile]:
     ]
 
 
+def _mean_of(recovered: Sequence[float]) -> str:
+    return f"; mean of {len(recovered)} so far" if recovered else ""
+
+
 def _last_hour(job: JobDetail) -> list[Tile]:
     """How it goes now, of a job that runs for longer than that."""
     percent = job.ett_percent_within.get("1h")
@@ -78,5 +83,5 @@ def _unsaved_meaning(job: JobDetail) -> str:
 
 
 def _checkpoint_meaning(job: JobDetail) -> str:
-    saves = words.many(job.checkpoint_count or 0, "save")
-    return f"Time in which checkpoints kept the trainer from training, over {saves}."
+    over = f", over {words.many(job.checkpoint_count, 'save')}" if job.checkpoint_count else ""
+    return f"Time in which checkpoints kept the trainer from training{over}."

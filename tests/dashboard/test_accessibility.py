@@ -33,6 +33,7 @@ PAGES = {
     "checkpoints": ("/checkpoints?job={job}", "Jobs and their intervals"),
     "what-if": ("/what-if?window=7d&levers=recovery,caches", "Each lever alone"),
     "regressions": ("/regressions", "History of"),
+    "definitions": ("/definitions?of=start.compile", "Classes of failures"),
     "nothing": ("/failures?model=none-of-these", "No failures"),
     "unknown": ("/job?id=none-of-these", "no job of this name"),
 }

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from ett_dashboard import frames, markup
+from ett_dashboard.partition import partition_table
 from ett_dashboard.rows import Job, JobDetail
 
 HOSTILE = "\"><script>x</script><img src=x onerror=x>'&"
@@ -63,7 +64,7 @@ def test_a_job_in_trouble_is_linked_by_its_whole_identity():
 
 
 def test_the_partition_table_sums_groups_and_whole():
-    table = Tags(markup.partition_table(frames.partition({"training": 2.0, "data_wait": 1.0}))).text
+    table = Tags(partition_table(frames.partition({"training": 2.0, "data_wait": 1.0}))).text
     assert "Effectivetraining whose effect survives2.0 s2.066.7 %" in table
     assert table.endswith("Wall time3.0 s3.0100.0 %")
 

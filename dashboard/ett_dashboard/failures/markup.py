@@ -8,7 +8,7 @@ from html import escape
 
 from ett_core.colours import DOMAIN_COLOURS
 from ett_core.fleet.outbreaks import Outbreak
-from ett_dashboard.addresses import to_failure, to_job
+from ett_dashboard.addresses import settings_of, to_failure, to_job, to_page
 from ett_dashboard.failures.figures import ROLE_COLOURS, ROLE_SYMBOLS
 from ett_dashboard.failures.frames import DOMAINS, EvidenceLine
 from ett_dashboard.failures.rows import FailureDetail
@@ -76,10 +76,15 @@ def failure_head(failure: FailureDetail, zone: tzinfo, chosen: Mapping[str, str]
         f"{diagnosis.confidence} {diagnosis.role}", ROLE_COLOURS.get(diagnosis.role, ROLE_COLOURS[""])
     )
     return (
-        f'<div class="ett-job"><div class="ett-name"><h1>{escape(diagnosis.failure_class)}</h1>{marks}</div>'
+        f'<div class="ett-job"><div class="ett-name"><h1>{_defined(diagnosis.failure_class, chosen)}</h1>{marks}</div>'
         f'<div class="ett-facts">{" · ".join(facts)}</div>{said(failure_sentence(failure))}'
         f'<p class="ett-cause">{of_job(failure.cause or "cause unknown", 400)}</p></div>'
     )
+
+
+def _defined(failure_class: str, chosen: Mapping[str, str]) -> str:
+    """The name of a class, which leads to its definition."""
+    return link(to_page("definitions", settings_of(chosen), of=failure_class), escape(failure_class))
 
 
 def evidence_table(lines: Sequence[EvidenceLine], zone: tzinfo, *, most: int = MOST_LINES) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from ett_core.colours import component_colour
@@ -11,6 +11,7 @@ from ett_dashboard import frames, markup, tiles
 from ett_dashboard.job.waterfall import Start, Step, steps_of_start
 from ett_dashboard.job.words import start_sentence
 from ett_dashboard.markup import link
+from ett_dashboard.partition import partition_table
 from ett_dashboard.rows import JobDetail
 from ett_dashboard.words import duration, percent
 
@@ -33,14 +34,17 @@ def partition_head() -> str:
     )
 
 
-def partition(job: JobDetail) -> str:
-    """The seconds of a job by component, and what is to be said of them."""
+def partition(job: JobDetail, asked: Mapping[str, str]) -> str:
+    """The seconds of a job by component, and what is to be said of them.
+
+    Components lead to their definitions, with the settings of what was `asked` for.
+    """
     said = ""
     if job.resume_evidence == "unknown":
         said += markup.quiet("Nothing told to which step the job fell back: no training is called lost.")
     if job.not_saved:
         said += markup.quiet("Ended by decision; training after its last checkpoint counts.")
-    return markup.stacked(markup.partition_table(frames.partition(job.components)), said)
+    return markup.stacked(partition_table(frames.partition(job.components), asked), said)
 
 
 def starts_head() -> str:

@@ -17,6 +17,7 @@ from ett_dashboard.job import fields
 from ett_dashboard.job.markup import waterfall
 from ett_dashboard.job.rows import Decisions
 from ett_dashboard.job.waterfall import steps_of_recovery
+from ett_dashboard.partition import area_table, partition_table
 from ett_dashboard.report.job_parts import decisions_of, starts_of, throughput_of
 from ett_dashboard.report.pieces import Chart, Columns, Piece, listed
 from ett_dashboard.report.rows import ReportedJob
@@ -50,7 +51,7 @@ def pieces(job: ReportedJob, decided: Decisions, zone: tzinfo) -> list[Piece]:
         Columns(
             cells=[
                 [Chart(figures.donut(shares, job.ett_percent), "Partition of the wall time")],
-                [markup.partition_table(shares)],
+                [partition_table(shares)],
             ],
             widths=[1, 3],
         ),
@@ -130,7 +131,7 @@ def _details(job: ReportedJob, zone: tzinfo) -> list[Piece]:
         caches.append(markup.quiet("Nothing was compiled or looked up so far, or nobody reports it."))
     if job.areas:
         note = "the same seconds, cut by who looks after them"
-        caches += [markup.section("The training cycle", note), markup.area_table(job.areas)]
+        caches += [markup.section("The training cycle", note), area_table(job.areas)]
     ranks: list[Piece] = [markup.section("Ranks", "the last attempt that trained; last to start comes first")]
     attempt = _last_that_trained(job)
     if attempt is None:

@@ -19,6 +19,7 @@ from ett_dashboard.job.markup import ways
 from ett_dashboard.job.ranks import rank_lines, rank_sentences
 from ett_dashboard.job.tiles import checkpoint_tiles
 from ett_dashboard.live import shared_reads
+from ett_dashboard.partition import area_table
 from ett_dashboard.report import pieces
 from ett_dashboard.rows import JobDetail
 from ett_dashboard.settings import of_app
@@ -72,7 +73,7 @@ def _areas(job: JobDetail) -> list[str]:
     if not job.areas:
         return []
     note = "the same seconds, cut by who looks after them"
-    return [markup.section("The training cycle", note), markup.area_table(job.areas)]
+    return [markup.section("The training cycle", note), area_table(job.areas)]
 
 
 def _versions(job: JobDetail) -> list[str]:

@@ -91,7 +91,7 @@ def _job(asked: Mapping[str, str], reads: SharedReads) -> Told | None:
         over_time.head(frame.as_of_in(_zone(asked), told.known_at)),
         _room(f"{timeline.height_px(len({stretch.attempt for stretch in told.timeline}))}px"),
         partition_head(),
-        f'<div class="ett-columns"><div></div><div>{partition(told)}</div></div>',
+        f'<div class="ett-columns"><div></div><div>{partition(told, asked)}</div></div>',
     ]
     known = starts(told) if is_whole else []
     if known:

@@ -107,7 +107,7 @@ def _job(job: JobDetail, asked: Mapping[str, str]) -> None:
         job_timeline.show(job, asked)
     else:
         job_over_time.show(job)
-    _partition(job)
+    _partition(job, asked)
     job_starts.show(job, asked)
     _failures(job, asked)
     details.show(job, asked)
@@ -130,7 +130,7 @@ def _its_failures(job_id: str, settings: Mapping[str, str]) -> str:
     return to_failures({**settings, "text": job_id, "window": "90d"})
 
 
-def _partition(job: JobDetail) -> None:
+def _partition(job: JobDetail, asked: Mapping[str, str]) -> None:
     st.html(partition_head())
     ring, table = st.columns([1, 3], gap="medium")
     with ring:
@@ -138,7 +138,7 @@ def _partition(job: JobDetail) -> None:
         chart(drawn, title="Partition of the wall time", key="donut")
         st.html(markup.csv_link("partition", id=job.job_id))
     with table:
-        st.html(partition(job))
+        st.html(partition(job, asked))
 
 
 def _failures(job: JobDetail, asked: Mapping[str, str]) -> None:

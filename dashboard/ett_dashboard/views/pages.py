@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ett_dashboard.views import caches, checkpoints, failures, fleet, job, regressions, what_if
+from ett_dashboard.views import caches, checkpoints, definitions, failures, fleet, job, regressions, what_if
 from ett_dashboard.views.page import Page
 
 PAGES: tuple[Page, ...] = (
@@ -13,4 +13,5 @@ PAGES: tuple[Page, ...] = (
     Page(title="Checkpoints", path="checkpoints", show=checkpoints.show),
     Page(title="What-if", path="what-if", show=what_if.show),
     Page(title="Regressions", path="regressions", show=regressions.show),
+    Page(title="Definitions", path="definitions", show=definitions.show),
 )
