@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ett_core.components import AREAS, COMPONENTS, area_of, group_of, meaning_of, meaning_of_area
-from ett_core.failures import CLASSES
+from ett_core.failures import CLASSES, FailureClass
 from ett_core.failures.words import DOMAIN_WORDS, RETRY_WORDS
 from ett_core.fleet.caches import VERDICTS
 from ett_core.fleet.what_if import LEVERS
@@ -81,7 +81,7 @@ def _of_time() -> list[Part]:
     ]
     areas = [Definition(area, meaning_of_area(area)) for area in AREAS]
     return [
-        Part("Groups of time", "ETT% = 100 % - idleness - failure, of the time that somebody observed", groups),
+        Part("Groups of time", "ETT% is the effective share of the wall time: what idleness, failure and unknown leave", groups),
         Part("Components", "each second of a job belongs to exactly one; its group, and its area", components),
         Part("Areas of the training cycle", "the same seconds, cut by who looks after them", areas),
     ]
@@ -89,7 +89,7 @@ def _of_time() -> list[Part]:
 
 def _of_failures() -> list[Part]:
     classes = [
-        Definition(one.name, one.meaning, f"{one.domain}; it {RETRY_WORDS[one.retry]}. {one.action}")
+        Definition(one.name, one.meaning, _advice(one))
         for one in CLASSES.values()
     ]
     domains = [Definition(name, words) for name, words in DOMAIN_WORDS.items()]
@@ -97,6 +97,12 @@ def _of_failures() -> list[Part]:
         Part("Classes of failures", "whose each is, whether to try again, and what to do", classes),
         Part("Whose a failure is", "", domains),
     ]
+
+
+def _advice(one: FailureClass) -> str:
+    """Whose a class is, whether to try again, and what to do."""
+    again = "" if one.retry == "unknown" else f"; it {RETRY_WORDS[one.retry]}"
+    return f"{one.domain}{again}. {one.action}"
 
 
 def _of_levers() -> list[Part]:

@@ -11,7 +11,7 @@ import msgspec
 from ett_core.components import group_seconds
 from ett_core.urgency import urgency
 from ett_dashboard import figures, frames, job_fields, markup
-from ett_dashboard.columns import Kind, accelerator_seconds, count, figures as numbers, percentage, text
+from ett_dashboard.columns import accelerator_seconds, count, figures as numbers, percentage, text
 from ett_dashboard.failures import fields as failure_fields
 from ett_dashboard.failures import figures as failure_figures
 from ett_dashboard.failures import markup as failure_markup
@@ -38,7 +38,6 @@ MOST_JOBS = 50
 MOST_FAILURES = 50
 MOST_HISTORIES = 8
 ETT_MEANING = "Share of the held accelerator time that was training whose effect survives."
-SENTENCE = Kind(str, end=False)
 HOURS = numbers(lambda seconds: compact(None if seconds is None else seconds / HOUR_S))
 
 
@@ -123,7 +122,7 @@ def held() -> list[Field[frames.Share]]:
     return [
         text("component", "Component", "Every second that was held belongs to exactly one."),
         text("group", "Group", "What the published formula counts it towards."),
-        SENTENCE("meaning", "What it holds", "Which seconds are meant."),
+        failure_fields.SENTENCE("meaning", "What it holds", "Which seconds are meant."),
         HOURS("seconds", "Accelerator-hours", "Hours that accelerators were held, each counting its own."),
         percentage("percent", "Share", "Of all held time; the rows add up to 100.0 %."),
     ]

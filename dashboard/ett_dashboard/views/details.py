@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from ett_dashboard import frames, listing, markup, words
+from ett_dashboard import frames, listing, markup
 from ett_dashboard.addresses import settings_of, to_page
 from ett_dashboard.checkpoints import questions as interval_questions
 from ett_dashboard.checkpoints.curve import supposed_of
