@@ -78,6 +78,20 @@ def test_three_clicks_lead_from_the_worst_job_to_the_line_of_the_rank_that_faile
     assert seconds == sorted(seconds)
 
 
+def test_a_failure_leads_to_what_its_class_means_and_to_the_caches_of_its_job(app, exporter, page):
+    """With the settings of the viewer."""
+    post(exporter, failed("leads/on", 60, model="leads", text=LOST))
+    failure_id = get(f"{exporter}/api/v1/failures?model=leads").json()["failures"][0]["id"]
+    page.goto(f"{app}/failures?id={quote(failure_id, safe='')}&zone=UTC")
+    page.get_by_role("link", name="gpu_lost").click()
+    page.wait_for_url("**/definitions?zone=UTC&of=gpu_lost")
+    expect(page.locator(".ett-said")).to_contain_text("fell off the bus")
+    page.go_back()
+    page.get_by_role("link", name="Its compile caches").click()
+    page.wait_for_url("**/caches?zone=UTC&text=leads%2Fon")
+    expect(page.locator(".ett-head h1")).to_have_text("Caches")
+
+
 def test_the_list_can_be_taken_away_with_formulas_disarmed(app, exporter, page):
     """The link gives what is asked for, all fields of it; a name that starts a formula is only text."""
     post(exporter, failed("taken/one", 60, model="taken", job_name=FORMULA))

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import streamlit as st
 
 from ett_dashboard import markup, words
-from ett_dashboard.addresses import to_page
+from ett_dashboard.addresses import settings_of, to_failures, to_job, to_page
 from ett_dashboard.chart import chart
 from ett_dashboard.failures import figures, frames, questions, tiles
 from ett_dashboard.failures import markup as pieces
 from ett_dashboard.failures.rows import FailureDetail
+from ett_dashboard.job.markup import ways
 from ett_dashboard.live import shared_reads
 from ett_dashboard.views import frame
 
@@ -37,7 +38,7 @@ def draw(failure_id: str, chosen: Mapping[str, str], price: float | None) -> Non
 
 def _failure(failure: FailureDetail, chosen: Mapping[str, str], price: float | None) -> None:
     zone = frame.zone()
-    st.html(_back(chosen) + pieces.failure_head(failure, zone, chosen))
+    st.html(_back(chosen) + pieces.failure_head(failure, zone, chosen) + _elsewhere(failure, chosen))
     st.html(markup.tiles(tiles.cost_tiles(failure, price)))
     lines = frames.evidence_lines(failure)
     note = f"in order of time across ranks; {frame.as_of(failure.as_of)}"
@@ -53,6 +54,17 @@ def _failure(failure: FailureDetail, chosen: Mapping[str, str], price: float | N
         st.html(markup.csv_link("evidence", id=failure.id))
     if failure.alike:
         st.html(pieces.alike(failure.alike, chosen))
+
+
+def _elsewhere(failure: FailureDetail, chosen: Mapping[str, str]) -> str:
+    """Where more is told of the job that failed, with the settings of the viewer."""
+    settings, job_id = settings_of(chosen), failure.job_id
+    pages = [
+        ("Its job", to_job(job_id, settings)),
+        ("All failures of the job", to_failures({**settings, "text": job_id, "window": "90d"})),
+        ("Its compile caches", to_page("caches", settings, text=job_id)),
+    ]
+    return ways(pages)
 
 
 def _back(chosen: Mapping[str, str]) -> str:
