@@ -18,6 +18,7 @@ from ett_dashboard import job_fields, tiles
 from ett_dashboard.caches import fields as cache_fields
 from ett_dashboard.checkpoints import fields as interval_fields
 from ett_dashboard.failures import fields as failure_fields
+from ett_dashboard.failures.words import ROLE_WORDS
 from ett_dashboard.fleet.tiles import fleet_tiles
 from ett_dashboard.job import fields as job_parts
 from ett_dashboard.job.tiles import checkpoint_tiles, throughput_tiles
@@ -93,9 +94,11 @@ def _of_failures() -> list[Part]:
         for one in CLASSES.values()
     ]
     domains = [Definition(name, words) for name, words in DOMAIN_WORDS.items()]
+    roles = [Definition(role, words) for role, words in ROLE_WORDS.items()]
     return [
         Part("Classes of failures", "whose each is, whether to try again, and what to do", classes),
         Part("Whose a failure is", "", domains),
+        Part("Roles of a line of evidence", "what it is to the failure", roles),
     ]
 
 

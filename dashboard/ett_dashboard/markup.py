@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from ett_core.colours import state_group
-from ett_core.components import GROUP_COLOURS, GROUPS
+from ett_core.components import GROUP_COLOURS
 from ett_core.purposes import LABEL, no_training
 from ett_dashboard.addresses import changed, to_csv, to_job, to_page
 from ett_dashboard.rows import Job, JobDetail
@@ -106,7 +106,10 @@ def heads(columns: Sequence[tuple[str, str]]) -> str:
 
 def section(title: str, note: str = "", *, legend: bool = False) -> str:
     """Heading of a part of a page; with `legend` it says the colours of the groups."""
-    hues = "".join(f'<i style="background:{GROUP_COLOURS[g]}"></i>{GROUP_TITLES[g][0]}' for g in GROUPS)
+    hues = "".join(
+        f'<span title="{meaning}"><i style="background:{GROUP_COLOURS[group]}"></i>{name}</span>'
+        for group, (name, meaning) in GROUP_TITLES.items()
+    )
     colours = f'<span class="ett-legend">{hues}</span>' if legend else ""
     return f'<div class="ett-section"><h2>{escape(title)}</h2><span>{escape(note)}</span>{colours}</div>'
 

@@ -7,12 +7,14 @@ from datetime import tzinfo
 from html import escape
 
 from ett_core.colours import DOMAIN_COLOURS
+from ett_core.failures.words import DOMAIN_WORDS
 from ett_core.fleet.outbreaks import Outbreak
 from ett_dashboard.addresses import settings_of, to_failure, to_job, to_page
 from ett_dashboard.failures.figures import ROLE_COLOURS, ROLE_SYMBOLS
 from ett_dashboard.failures.frames import DOMAINS, EvidenceLine
 from ett_dashboard.failures.rows import FailureDetail
 from ett_dashboard.failures.words import (
+    ROLE_WORDS,
     failure_sentence,
     outbreak_sentence,
     place,
@@ -40,12 +42,12 @@ def mark(text: str, hue: str) -> str:
 
 def domains() -> str:
     """The colours of whose a failure is."""
-    return _hues({name: DOMAIN_COLOURS[name] for name in DOMAINS})
+    return _hues({name: DOMAIN_COLOURS[name] for name in DOMAINS}, DOMAIN_WORDS)
 
 
 def roles() -> str:
     """The colours of what a line of evidence is to the failure."""
-    return _hues({name: ROLE_COLOURS[name] for name in ROLE_SYMBOLS})
+    return _hues({name: ROLE_COLOURS[name] for name in ROLE_SYMBOLS}, ROLE_WORDS)
 
 
 def outbreaks(found: Sequence[Outbreak], zone: tzinfo) -> str:
@@ -102,8 +104,11 @@ def alike(ids: Sequence[str], chosen: Mapping[str, str]) -> str:
     return f'<p class="ett-quiet">Before it in the row: {", ".join(names)}</p>' if names else ""
 
 
-def _hues(colours: Mapping[str, str]) -> str:
-    parts = "".join(f'<span><i style="background:{hue}"></i>{name}</span>' for name, hue in colours.items())
+def _hues(colours: Mapping[str, str], meanings: Mapping[str, str]) -> str:
+    parts = "".join(
+        f'<span title="{escape(meanings.get(name, ""))}"><i style="background:{hue}"></i>{name}</span>'
+        for name, hue in colours.items()
+    )
     return f'<div class="ett-hues">{parts}</div>'
 
 

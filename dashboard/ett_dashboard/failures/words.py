@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import tzinfo
 
 from ett_core.failures import CLASSES, Diagnosis
@@ -12,6 +13,14 @@ from ett_dashboard.failures.rows import FailureGroup, Failures, JobFailure
 from ett_dashboard.words import Sentence, accelerator_hours, compact, many, plain, ratio, when
 
 LAUNCHER = "launcher"
+ROLE_WORDS: Mapping[str, str] = {
+    "root": "explains the failure",
+    "cascade": "followed from it",
+    "teardown": "was stopped in the end",
+    "warning": "came before, and may have to do with it",
+    "context": "says what was going on",
+}
+"""What a line of evidence is to its failure."""
 
 
 def fleet_sentence(answer: Failures) -> Sentence:
