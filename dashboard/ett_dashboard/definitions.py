@@ -82,17 +82,20 @@ def _of_time() -> list[Part]:
     ]
     areas = [Definition(area, meaning_of_area(area)) for area in AREAS]
     return [
-        Part("Groups of time", "ETT% is the effective share of the wall time: what idleness, failure and unknown leave", groups),
-        Part("Components", "each second of a job belongs to exactly one; its group, and its area", components),
+        Part(
+            "Groups of time",
+            "ETT% is the effective share of the wall time: what idleness, failure and unknown leave",
+            groups,
+        ),
+        Part(
+            "Components", "each second of a job belongs to exactly one; its group, and its area", components
+        ),
         Part("Areas of the training cycle", "the same seconds, cut by who looks after them", areas),
     ]
 
 
 def _of_failures() -> list[Part]:
-    classes = [
-        Definition(one.name, one.meaning, _advice(one))
-        for one in CLASSES.values()
-    ]
+    classes = [Definition(one.name, one.meaning, _advice(one)) for one in CLASSES.values()]
     domains = [Definition(name, words) for name, words in DOMAIN_WORDS.items()]
     roles = [Definition(role, words) for role, words in ROLE_WORDS.items()]
     return [

@@ -121,7 +121,7 @@ def stages(compile_s: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 class FirstBatch(msgspec.Struct, frozen=True):
-    """When a rank had its first batch, in seconds from the start of the attempt; `role`: what it is known for."""
+    """When a rank had its first batch, in seconds from the start; `role`: what it is known for."""
 
     rank: int
     after_s: float
@@ -179,4 +179,3 @@ def _place(component: str) -> int:
 def _role(rank: int, attempt: AttemptAccount) -> str:
     roles = (("held up the start", attempt.critical_rank), ("leads the loop", attempt.leader))
     return ", ".join(words for words, holder in roles if holder == rank)
-

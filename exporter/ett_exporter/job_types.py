@@ -56,7 +56,7 @@ class StretchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(JobRow, frozen=True, kw_only=True):
-    """One job in full; `ett_percent_within`: ETT of its trailing windows alone, null without any time there."""
+    """One job in full; `ett_percent_within`: ETT of its trailing windows alone."""
 
     as_of: float
     ett_percent_within: Mapping[str, float | None]

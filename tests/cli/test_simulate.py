@@ -108,7 +108,9 @@ def test_how_far_it_is_is_said_every_ten_seconds(tmp_path, capsys):
 
     assert simulate.run(parsed(*FEW.split(), "--out", str(tmp_path / "slow")), wall=wall) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"ett simulate: writes 0.2 days of 3 jobs (scenario small) to {tmp_path / 'slow'}; ")
+    assert out.startswith(
+        f"ett simulate: writes 0.2 days of 3 jobs (scenario small) to {tmp_path / 'slow'}; "
+    )
     said = re.findall(r"^  (\d) of 3 jobs, ([\d,]+) events so far$", out, re.MULTILINE)
     events = [int(told.replace(",", "")) for _, told in said]
     assert events == [768 * nth for nth in range(1, len(events) + 1)]

@@ -122,7 +122,8 @@ def sticking_out(page: sync_api.Page) -> list[str]:
         const wide = boxes.filter((box) => box.scrollWidth > box.clientWidth);
         const inside = [...document.querySelectorAll(".stMain *")].filter((node) => {
             const { right, left, width } = node.getBoundingClientRect();
-            return width && (right > innerWidth + 1 || left < -1) && !node.closest(".ett-scroll, svg, caption");
+            const isOut = width && (right > innerWidth + 1 || left < -1);
+            return isOut && !node.closest(".ett-scroll, svg, caption");
         });
         return [...wide, ...inside].map(({ tagName, className }) => `${tagName} ${className}`);
     }""")

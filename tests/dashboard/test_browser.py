@@ -145,7 +145,7 @@ def test_zoom_outlives_refreshes(app, exporter, page):
 
 
 def test_what_has_the_focus_keeps_it_over_refreshes(app, exporter, page):
-    """A definition reached by key stays to be read, and a link to be followed, while the figures around change."""
+    """A definition reached by key stays to be read, and a link to be followed, while figures change."""
     post(exporter, recovered("focus/kept", time.time() - 700, 690))
     page.goto(at(app, "focus/kept"))
     until(page, lambda: page.evaluate("window.ettKeeps") is True, "the script does not come")

@@ -67,7 +67,11 @@ def test_a_start_and_a_recovery_are_taken_apart_bar_by_bar(app, exporter):
     job = get(f"{exporter}/api/v1/jobs/csv/starts").json()
     of_job = "id=csv%2Fstarts"
     first, latest = (table_at(f"{app}/csv/start?{of_job}{more}") for more in ("&attempt=0", ""))
-    assert [row["component"] for row in first][:3] == ["start.allocation", "start.process_start", "start.other"]
+    assert [row["component"] for row in first][:3] == [
+        "start.allocation",
+        "start.process_start",
+        "start.other",
+    ]
     assert (first[0]["attempt"], float(first[0]["begin"]), first[0]["after_s"]) == ("0", job["start"], "0.0")
     assert first[0]["meaning"] == meaning_of("start.allocation")
     took = [one["loop_start"] - one["start"] for one in job["attempt_list"]]

@@ -16,7 +16,9 @@ from ett_dashboard.partition import area_table, partition_table
 KNOWN = parts()
 
 
-@pytest.mark.parametrize("word", [*COMPONENTS, *CLASSES, *VERDICTS, *AREAS, "effective", "Unsaved now", "Back after"])
+@pytest.mark.parametrize(
+    "word", [*COMPONENTS, *CLASSES, *VERDICTS, *AREAS, "effective", "Unsaved now", "Back after"]
+)
 def test_a_word_of_the_pages_is_defined(word):
     assert definition_of(word, KNOWN).meaning
 

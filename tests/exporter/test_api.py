@@ -31,7 +31,8 @@ PAGE_KEYS = JOB_KEYS | {
     "async_saves",
     "step_times",
     "throughput",
-    "as_of", "ett_percent_within", "attempt_list", "failure_list", "timeline", "checkpoints", "compile", "hidden", "counters",
+    "ett_percent_within",
+    "as_of", "attempt_list", "failure_list", "timeline", "checkpoints", "compile", "hidden", "counters",
     "versions", "labels", "config_hash", "nodes", "areas", "resume_evidence", "not_saved",
 }  # fmt: skip
 

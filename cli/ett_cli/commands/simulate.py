@@ -264,5 +264,3 @@ def _as_json(name: str, fleet: Fleet, end_s: float, truths: Sequence[JobTruth]) 
         "jobs": truths,
     }
     return msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n"
-
-

@@ -77,8 +77,9 @@ def failure_head(failure: FailureDetail, zone: tzinfo, chosen: Mapping[str, str]
     marks += mark(
         f"{diagnosis.confidence} {diagnosis.role}", ROLE_COLOURS.get(diagnosis.role, ROLE_COLOURS[""])
     )
+    name = _defined(diagnosis.failure_class, chosen)
     return (
-        f'<div class="ett-job"><div class="ett-name"><h1>{_defined(diagnosis.failure_class, chosen)}</h1>{marks}</div>'
+        f'<div class="ett-job"><div class="ett-name"><h1>{name}</h1>{marks}</div>'
         f'<div class="ett-facts">{" · ".join(facts)}</div>{said(failure_sentence(failure))}'
         f'<p class="ett-cause">{of_job(failure.cause or "cause unknown", 400)}</p></div>'
     )

@@ -11,6 +11,10 @@ from ett_dashboard.tiles import Tile
 from ett_dashboard.weights import OF
 from ett_dashboard.windows import WITHIN
 
+TRAINING_NOW = (
+    "Running jobs that train at this moment, of all that are not over, each counting the same; "
+    "the others start, save, compile, recover or stand still."
+)
 SHORT: Mapping[str, str] = {"1h": "1 h", "24h": "24 h", "7d": "7 d"}
 
 
@@ -24,8 +28,7 @@ def fleet_tiles(
         (
             "Training now",
             f"{words.whole(jobs.states.get(TRAINING, 0))} of {words.whole(jobs.live)}",
-            "Running jobs that train at this moment, of all that are not over, each counting the same; "
-            "the others start, save, compile, recover or stand still.",
+            TRAINING_NOW,
         ),
         (
             "In trouble",

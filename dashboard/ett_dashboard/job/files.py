@@ -97,9 +97,7 @@ def _attempt(asked: Mapping[str, str], known_of: Mapping[int, T]) -> tuple[int, 
     return number, known_of[number]
 
 
-def _taken_apart(
-    reads: SharedReads, job: JobDetail, chosen: tuple[int, tuple[float, float]] | None
-) -> bytes:
+def _taken_apart(reads: SharedReads, job: JobDetail, chosen: tuple[int, tuple[float, float]] | None) -> bytes:
     """The bars of that time; its timeline is asked for anew, as that of a long job is joined."""
     if chosen is None:
         return listing.as_csv(fields.spans(), [])

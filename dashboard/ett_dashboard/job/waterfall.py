@@ -36,7 +36,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct, frozen=True):
-    """One stretch in which a component owned time: since when (Unix seconds), and how long after the beginning."""
+    """A stretch that a component owned: since when (Unix seconds), how long after the beginning."""
 
     attempt: int
     component: str
@@ -90,7 +90,7 @@ def steps_of_recovery(job: JobDetail, failure: FailureAccount) -> list[Step]:
 
 
 def time_of_recovery(job: JobDetail, failure: FailureAccount) -> tuple[float, float]:
-    """From a failure to the next loop, or to what is known of a job that has not come so far (Unix seconds)."""
+    """From a failure to the next loop, or to what is known of a job without one since (Unix seconds)."""
     return failure.time, job.end if failure.ttr_s is None else failure.time + failure.ttr_s
 
 

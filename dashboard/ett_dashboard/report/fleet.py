@@ -11,7 +11,8 @@ import msgspec
 from ett_core.components import group_seconds
 from ett_core.urgency import urgency
 from ett_dashboard import figures, frames, job_fields, markup
-from ett_dashboard.columns import accelerator_seconds, count, figures as numbers, percentage, text
+from ett_dashboard.columns import accelerator_seconds, count, percentage, text
+from ett_dashboard.columns import figures as numbers
 from ett_dashboard.failures import fields as failure_fields
 from ett_dashboard.failures import figures as failure_figures
 from ett_dashboard.failures import markup as failure_markup
@@ -106,9 +107,7 @@ def _time(window: FleetWindow) -> list[Piece]:
     lost = frames.losses(window.all.components)
     largest = Chart(figures.pareto(lost, _hours), "Largest losses by component")
     parts.append(Columns(cells=[[ring], [largest]], widths=[1, 2]))
-    parts.append(
-        listed("Held time by component", held(), [*shares, frames.whole_of(shares)])
-    )
+    parts.append(listed("Held time by component", held(), [*shares, frames.whole_of(shares)]))
     if window.fleet:
         parts += [
             markup.section("By team", "of the held accelerator time"),
