@@ -87,13 +87,14 @@ def test_a_dash_writes_lines_to_standard_output_and_words_elsewhere():
 
 
 def test_a_dash_writes_lines_alone_of_a_fleet_that_goes_on_too():
-    words = ["simulate", "--jobs", "2", "--days", "0.1", "--live", "--live-hours", "0.0003", "--out", "-"]
+    words = ["simulate", "--jobs", "2", "--days", "0.1", "--live", "--live-hours", "0.1"]
+    words += ["--speed", "200", "--out", "-"]
     code = f"import sys; from ett_cli.main import main; sys.exit(main({words!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     decoded = decode_text(done.stdout, "stdout")
     assert decoded.bad == []
     first, past, last = done.stderr.decode().splitlines()
-    assert first.endswith("to standard output, then goes on by the clock; Ctrl-C ends it")
+    assert first.endswith("to standard output, then goes on 200 times as fast as the clock; Ctrl-C ends it")
     assert past.startswith("ett simulate: the past is delivered, ")
     assert last == f"ett simulate: {len(decoded.events):,} events delivered"
 

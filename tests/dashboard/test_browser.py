@@ -162,7 +162,8 @@ def test_what_has_the_focus_keeps_it_over_refreshes(app, exporter, page):
     page.locator(".ett-name h1").click()
     expect(value).not_to_have_text(value.inner_text())
     expect(value).not_to_have_text(value.inner_text())
-    expect(page.locator(":focus")).to_have_count(0)
+    expect(page.locator(".stHtml :focus")).to_have_count(0)
+    expect(bubble).to_have_count(0)
 
 
 def test_a_box_that_is_scrolled_stays_so_over_refreshes(app, exporter, page):

@@ -70,7 +70,7 @@ def test_a_start_and_a_recovery_are_taken_apart_bar_by_bar(app, exporter):
     assert [row["component"] for row in first][:3] == [
         "start.allocation",
         "start.process_start",
-        "start.other",
+        "start.device_init",
     ]
     assert (first[0]["attempt"], float(first[0]["begin"]), first[0]["after_s"]) == ("0", job["start"], "0.0")
     assert first[0]["meaning"] == meaning_of("start.allocation")
