@@ -6,7 +6,9 @@ The service runs in this process over an SQLite file; answers are made and encod
 without HTTP. The rival is SQLite with one row a job and component, in memory, which sums the same
 seconds with the same weights: no exact windows, no states, and it has to be kept up to date besides.
 Rounds alternate; milliseconds are processor time of the thread that answers. Before each round two seconds
-pass and every tenth job is told something and viewed, as the exporter does between scrapes.
+pass, every tenth job is told something and viewed, and what the exporter does beside answering is done until
+nothing is left of it (views that are old, sums that go on); what that took is told as well. Half way another
+part of the day begins.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ from ett_core.events import (
     Progress,
     encode,
 )
+from ett_exporter.exposition import YOUNG_S
 from ett_exporter.failure_reads import FailureReads
+from ett_exporter.fleet_reads import FleetReads
+from ett_exporter.fleet_spans import FleetSpans
 from ett_exporter.history import FleetHistory
 from ett_exporter.queries import ChangesQuery, FailuresQuery, FleetQuery, JobsQuery
 from ett_exporter.reads import Reads
@@ -46,6 +51,7 @@ from ett_exporter.store import Store
 HOUR_S = 3600.0
 SENDERS = 16
 PART_S = 2 * HOUR_S
+ROUND_S = 2.0
 
 
 def body_of(number: int, now: float, chance: random.Random) -> bytes:
@@ -149,9 +155,24 @@ def parts_of_a_day(now: float) -> FleetQuery:
     return FleetQuery(begin=end - 12 * PART_S, end=end, buckets=12)
 
 
+class Beside:
+    """What an exporter does beside answering."""
+
+    def __init__(self, service: Service, spans: FleetSpans) -> None:
+        self._service, self._spans = service, spans
+
+    def views(self) -> None:
+        """Renew views that are old."""
+        self._service.roster.renew(self._service.clock(), float("inf"), YOUNG_S)
+
+    def sums(self) -> None:
+        """Put what is new into the sums that go on."""
+        self._spans.keep_up()
+
+
 def go_on(service: Service, clock: Times, jobs: range) -> None:
     """Two seconds later some jobs have told something more, and were viewed."""
-    clock.now += 2.0
+    clock.now += ROUND_S
     for number in jobs:
         job_id = f"job-{number:06d}"
         seq = round(clock.now * 10)
@@ -165,7 +186,9 @@ def go_on(service: Service, clock: Times, jobs: range) -> None:
 def measure(service: Service, clock: Times, rounds: int) -> dict[str, list[Took]]:
     """How long each question takes, in turns."""
     now = clock.now
-    reads, rival = Reads(service), Rival(service, now)
+    spans = FleetSpans(service, monotonic=lambda: 0.0)
+    beside = Beside(service, spans)
+    reads, fleet, rival = Reads(service), FleetReads(service, spans), Rival(service, now)
     failures = FailureReads(service, FleetHistory())
     cursors: list[str] = []
     late = random.Random(3)  # noqa: S311 - any job will do
@@ -188,10 +211,10 @@ def measure(service: Service, clock: Times, rounds: int) -> dict[str, list[Took]
         return timed(encoded(lambda: reads.changes(ChangesQuery(since=before))))
 
     questions: dict[str, Callable[[], object]] = {
-        "fleet over 24 h, all": encoded(lambda: reads.fleet(FleetQuery())),
-        "fleet over 24 h, by team": encoded(lambda: reads.fleet(FleetQuery(group_by="team"))),
+        "fleet over 24 h, all": encoded(lambda: fleet.fleet(FleetQuery())),
+        "fleet over 24 h, by team": encoded(lambda: fleet.fleet(FleetQuery(group_by="team"))),
         "SQL: the same sums by team": rival.fleet,
-        "fleet over a day in 12 parts": encoded(lambda: reads.fleet(parts_of_a_day(clock.now))),
+        "fleet over a day in 12 parts": encoded(lambda: fleet.fleet(parts_of_a_day(clock.now))),
         "100 longest jobs": encoded(lambda: reads.jobs(JobsQuery(sort="-wall_s", limit=100))),
         "15 most urgent jobs": encoded(lambda: reads.jobs(JobsQuery(sort="urgency", limit=15))),
         "failures of a day by class, 15 of them": encoded(
@@ -200,9 +223,12 @@ def measure(service: Service, clock: Times, rounds: int) -> dict[str, list[Took]
         "SQL: 100 longest jobs": rival.page,
         "changes: nothing new": encoded(lambda: reads.changes(ChangesQuery(since=cursors[-1]))),
     }
-    results: dict[str, list[Took]] = {name: [] for name in questions}
+    work = {"beside: old views": beside.views, "beside: sums that go on": beside.sums}
+    results: dict[str, list[Took]] = {name: [] for name in (*work, *questions)}
     for round_ in range(rounds):
         go_on(service, clock, range(round_, service.job_count, 10))
+        for name, do in work.items():
+            results[name].append(timed(do))
         cursors.append(service.changes.since("", 10**6).cursor)
         for name, ask in questions.items():
             results[name].append(timed(ask))
@@ -215,7 +241,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=20)
     arguments = parser.parse_args()
-    now = 1_764_001_800.0
+    now = 1_764_007_199.0 - ROUND_S * (arguments.rounds // 2)
     with tempfile.TemporaryDirectory() as directory:
         clock = Times(now)
         service = filled(Path(directory), arguments.jobs, clock)

@@ -89,12 +89,16 @@ class JobsTogether(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Jobs(Answer, frozen=True, kw_only=True):
-    """Jobs: `total` of them match, `next_offset` begins the next page (null at the end)."""
+    """Jobs: `total` of them match, `next_offset` begins the next page (null at the end).
+
+    `missing`: jobs that the exporter has not read yet since its start, and of which it says nothing here.
+    """
 
     jobs: Sequence[JobRow]
     total: int
     next_offset: int | None
     together: JobsTogether
+    missing: int = 0
 
 
 class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +144,7 @@ class Fleet(Answer, frozen=True, kw_only=True):
 
     `over_time`: equal parts of that time, where `buckets` asks for so many. `left_out`: jobs with time in
     it that are there for something else than `purpose`, by default for something else than training.
+    `missing`: jobs, whatever they are, that the exporter has not read yet since its start: in no figure here.
     """
 
     begin: float
@@ -150,6 +155,7 @@ class Fleet(Answer, frozen=True, kw_only=True):
     fleet: Sequence[FleetGroup]
     over_time: Sequence[FleetPart]
     left_out: int
+    missing: int = 0
 
 
 class Changes(Answer, frozen=True, kw_only=True):

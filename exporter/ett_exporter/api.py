@@ -24,6 +24,8 @@ from ett_exporter.endpoints import ENDPOINTS, Endpoint
 from ett_exporter.errors import StoreError
 from ett_exporter.exposition import Exposition
 from ett_exporter.failure_reads import FailureReads
+from ett_exporter.fleet_reads import FleetReads
+from ett_exporter.fleet_spans import FleetSpans
 from ett_exporter.history import FleetHistory
 from ett_exporter.intake import Intake
 from ett_exporter.lever_reads import LeverReads
@@ -60,10 +62,16 @@ The app for people is `ett dashboard`.
 
 
 def make_app(
-    service: Service, exposition: Exposition | None = None, tokens: Tokens | None = None
+    service: Service,
+    exposition: Exposition | None = None,
+    tokens: Tokens | None = None,
+    spans: FleetSpans | None = None,
 ) -> Starlette:
-    """The application that serves `service`, and `exposition` on /metrics; None of `tokens` opens all."""
-    handlers = _Handlers(service, exposition or Exposition(service)).by_name()
+    """The application that serves `service`, and `exposition` on /metrics; None of `tokens` opens all.
+
+    `spans` are the sums over jobs that somebody keeps up, if anybody does.
+    """
+    handlers = _Handlers(service, exposition or Exposition(service), spans).by_name()
     return Starlette(
         routes=[_route(endpoint, handlers[endpoint.name], tokens) for endpoint in ENDPOINTS],
         exception_handlers={
@@ -107,12 +115,17 @@ def _grant(request: Request, tokens: Tokens, scope: str) -> Grant:
 class _Handlers:
     """What answers at each address."""
 
-    def __init__(self, service: Service, exposition: Exposition) -> None:
+    def __init__(self, service: Service, exposition: Exposition, spans: FleetSpans | None) -> None:
         self._service = service
         self._exposition = exposition
         self._reads = Reads(service)
         history = FleetHistory()
-        self._all_reads = (self._reads, FailureReads(service, history), LeverReads(service, history))
+        self._all_reads = (
+            self._reads,
+            FleetReads(service, spans),
+            FailureReads(service, history),
+            LeverReads(service, history),
+        )
         self._intake = Intake(service)
         self._polls = 0
 

@@ -30,7 +30,9 @@ MEET_SHARE = 0.6
 """Of the time that a scraper waits, for the first views of jobs; the rest is for writing and sending."""
 TICK_FOR_S = 0.0125
 TICK_EVERY_S = 0.05
-"""Between scrapes a quarter of one processor, at most, goes into renewing."""
+"""Between scrapes a fifth of one processor, at most, goes into renewing."""
+LATE_S, LATE_TICK_FOR_S = 10.0, 0.05
+"""And half of one as long as a view is older than this, or a job has none yet, as after a start."""
 BLOCK_BYTES = 256 * 1024
 WHOLE_BYTES = 32 * 1024
 """Parts of this size are sent as they are: to copy them costs more than another piece to send."""
@@ -87,7 +89,8 @@ class Exposition:
         """Renew some of the oldest views, where there are old ones; a scrape that is on goes first."""
         if self._lock.acquire(blocking=False):
             try:
-                self._renew(TICK_FOR_S, YOUNG_S)
+                age_s = self._service.clock() - self._service.roster.oldest_as_of()
+                self._renew(LATE_TICK_FOR_S if age_s > LATE_S else TICK_FOR_S, YOUNG_S)
             finally:
                 self._lock.release()
 

@@ -4,53 +4,48 @@
     job a          training 8  |  stalled 2        parts: training 8 in "0", stalled 2 in "1"
 
 The whole of each job is the sum of its parts in whole nanoseconds, so parts add up to the whole. Jobs that
-were over before the first moment, or began after the last, are not looked at. What was read is kept: time
-alone changes nothing of jobs that are over, and of those that train only the part that goes on (`cuts.py`).
-As one part after the other begins, only those are read of a job that are new, and the sums are only changed
-by jobs that have changed (`running_sums.py`).
+were over before the first moment, or began after the last, are not looked at. What was read is kept
+(`spreads.py`), and the sums are only changed by jobs that have changed (`running_sums.py`). Those of the
+questions that come again and again go on while nobody asks (`followed.py`).
 """
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
-import msgspec
-
-from ett_core.accounting import AttemptAccount, JobAccount
-from ett_core.accounting.account import in_nanoseconds
 from ett_exporter.breath import breathe
-from ett_exporter.cuts import Table, signs_of
-from ett_exporter.recent import AtHand, Recent
-from ett_exporter.running_sums import NOTHING, Kept, Nanoseconds, RunningSums, Spread
+from ett_exporter.followed import PUT_AT_ONCE, Followed, SumsOfAll
+from ett_exporter.recent import Recent
+from ett_exporter.running_sums import RunningSums
 from ett_exporter.service import Service
+from ett_exporter.spreads import MOST_KEPT, Spreads
 from ett_exporter.views import JobView
 
-PUT_AT_ONCE = 32
-"""Jobs of which little is new, between pauses."""
-MOST_KEPT = 30_000
-"""Jobs that are over, and cuts of others, at some 1 kB each."""
 RUNNING = 2
-"""Questions that were asked last, whose sums go on: some 1.5 kB a job each."""
-
-
-class _Read(msgspec.Struct, frozen=True):
-    """What was read of a job while these were its attempts."""
-
-    attempts: Sequence[AttemptAccount]
-    amounts: Sequence[Nanoseconds]
+"""Questions about some of the jobs that were asked last, whose sums go on: some 1.5 kB a job each."""
+KEEP_UP_FOR_S = 0.0125
+KEEP_UP_EVERY_S = 0.05
+"""A fifth of one processor, at most, goes into sums that go on; next to nothing where no view is new."""
+MEET_FOR_S = 0.05
+"""And half of one while some jobs are in none of them yet, as after a start."""
+SLICE_S = 0.05
+"""Who waits for jobs that are missing lets others at the sums so often."""
 
 
 class FleetSpans:
-    """Reads the jobs of one service; any thread may call."""
+    """The sums over the jobs of one service; any thread may call."""
 
-    def __init__(self, service: Service, most: int = MOST_KEPT) -> None:
+    def __init__(
+        self, service: Service, most: int = MOST_KEPT, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._service = service
-        self._read: AtHand[tuple[str, tuple[float, ...]], _Read] = AtHand(most)
-        self._kept: AtHand[tuple[str, int, float], Kept] = AtHand(most)
+        self._monotonic = monotonic
+        self._spreads = Spreads(service, most)
         self._running: Recent[tuple[tuple[float, ...], bool, Hashable], RunningSums] = Recent(RUNNING)
+        self._followed = Followed()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -72,12 +67,56 @@ class FleetSpans:
         begin, end = edges[0], edges[-1]
         views = [view for view in views if view.account.end >= begin and view.account.start < end]
         with running.lock:
-            for number, view in enumerate(running.new_of(views)):
-                running.put(view, self._of_job(view, running.edges, now))
+            for number, view in enumerate(filter(running.is_new, views)):
+                running.put(view, self._spreads.of_job(view, running.edges, now))
                 if number % PUT_AT_ONCE == 0:
                     breathe()
             running.keep_only(views)
             yield running
+
+    def going_on(self, edges: tuple[float, ...], now: float, *, by_state: bool = False) -> SumsOfAll | None:
+        """The sums of all jobs between edges, which are kept up from now on; None where their end is past."""
+        with self._lock:
+            return self._followed.asked(edges, now, by_state=by_state)
+
+    @contextmanager
+    def of_all(
+        self, sums: SumsOfAll, now: float, for_s: float, wait_s: float
+    ) -> Iterator[tuple[RunningSums, int]]:
+        """Such sums, and how many jobs they lack that nobody has read yet.
+
+        What is new goes in for `for_s` seconds; for jobs that are missing one waits up to `wait_s`.
+        """
+        began_s, roster = self._monotonic(), self._service.roster
+        until_s = began_s + for_s
+        while True:
+            with sums.running.lock:
+                sums.take(roster, self._spreads, now, self._before(until_s))
+                missing = sums.missing()
+                left_s = began_s + wait_s - self._monotonic()
+                if not missing or left_s <= 0:
+                    yield sums.running, missing
+                    return
+            breathe()
+            until_s = self._monotonic() + min(SLICE_S, left_s)
+
+    def keep_up(self) -> None:
+        """Put into the sums that go on what is new, for a bounded time.
+
+        Raises:
+            StoreError: a job has to be read from the store, and cannot be.
+        """
+        now, began_s = self._service.clock(), self._monotonic()
+        with self._lock:
+            due = self._followed.due(now)
+        for sums in due:
+            go_on = self._before(began_s + (KEEP_UP_FOR_S if sums.is_ready else MEET_FOR_S))
+            with sums.running.lock:
+                if not sums.take(self._service.roster, self._spreads, now, go_on):
+                    return
+
+    def _before(self, moment_s: float) -> Callable[[], bool]:
+        return lambda: self._monotonic() < moment_s
 
     def _running_sums(self, edges: tuple[float, ...], which: Hashable, *, by_state: bool) -> RunningSums:
         if which is None:
@@ -89,76 +128,3 @@ class FleetSpans:
                 known = RunningSums(edges, by_state=by_state)
                 self._running.put(key, known)
             return known
-
-    def _of_job(self, view: JobView, edges: tuple[float, ...], now: float) -> Spread:
-        """The time of a job in each part; it is read only where an edge cuts it."""
-        account = view.account
-        if account.end <= edges[0] or account.start >= edges[-1] or edges[0] >= edges[-1]:
-            return NOTHING
-        place = bisect_right(edges, account.start) - 1
-        if place >= 0 and account.end <= edges[place + 1]:
-            parts: list[Nanoseconds] = [{} for _ in edges[1:]]
-            parts[place] = in_nanoseconds(account.components)
-            return Spread(None, 0, parts)
-        if not account.finished:
-            return self._of_live_job(account, edges, now)
-        key = (account.job_id, edges)
-        known = self._read.get(key)
-        if known is None or known.attempts is not account.attempts:
-            spans = self._service.spans(account.job_id, now, edges)
-            known = _Read(account.attempts, [in_nanoseconds(part) for part in spans])
-            breathe()
-            self._read.put(key, known)
-        return Spread(None, 0, known.amounts)
-
-    def _of_live_job(self, account: JobAccount, edges: tuple[float, ...], now: float) -> Spread:
-        """As `_of_job`: what stands, the part that goes on, and only what is new from the job itself."""
-        key = (account.job_id, len(edges), edges[-1] - edges[0])
-        kept = self._kept.get(key)
-        if kept is None or not self._is_of(kept, account, edges):
-            return self._cut(key, None, edges, now) or NOTHING
-        first = kept.parts_after(edges[0])
-        if first + 1 == len(edges):
-            return Spread(kept, first, ())
-        if account.end <= edges[first + 1] and (latest := kept.goes_on(account)) is not None:
-            return Spread(kept, first, [latest])
-        return self._cut(key, kept, edges, now) or self._cut(key, None, edges, now) or NOTHING
-
-    def _is_of(self, kept: Kept, account: JobAccount, edges: tuple[float, ...]) -> bool:
-        """Whether what is kept of a job stands, and is about the same parts, as far as they had begun."""
-        return (
-            kept.begins_like(edges)
-            and account.as_of >= kept.as_of
-            and signs_of(account) == kept.signs
-            and self._service.stands(account.job_id, kept.serial)
-        )
-
-    def _cut(
-        self, key: tuple[str, int, float], kept: Kept | None, edges: tuple[float, ...], now: float
-    ) -> Spread | None:
-        """The job in each part, the first of which may be kept; None where these stand no more by then."""
-        parts = [] if kept is None else kept.parts_from(edges[0])
-        cut = self._service.cut(key[0], now, edges[len(parts) :])
-        breathe()
-        if cut is None:
-            return Spread(None, 0, [in_nanoseconds(p) for p in self._service.spans(key[0], now, edges)])
-        signs = signs_of(cut.account)
-        if kept is not None and (kept.signs != signs or not self._service.stands(key[0], kept.serial)):
-            return None
-        amounts = [*parts, *map(in_nanoseconds, cut.parts)]
-        if not cut.serial:
-            return Spread(None, 0, amounts)
-        told = len(parts) + cut.told
-        table = Table([*amounts[:told], cut.before_told])
-        new = Kept(edges, told, signs, cut.serial, cut.account.as_of, table)
-        self._kept.put(key, new)
-        return Spread(new, told, amounts[told:])
-
-
-def edges_of(begin: float, end: float, parts: int) -> list[float]:
-    """The edges of so many equal parts between two moments.
-
-    >>> edges_of(0.0, 30.0, 3)
-    [0.0, 10.0, 20.0, 30.0]
-    """
-    return [begin + (end - begin) * place / parts for place in range(parts)] + [end]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from itertools import pairwise
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
 from ett_core.urgency import urgency
-from ett_exporter.answer_types import Changes, Fleet, FleetPart, Health, Jobs
+from ett_exporter.answer_types import Changes, Health, Jobs
 from ett_exporter.answers import (
     attempts_answer,
     checkpoints_answer,
@@ -25,9 +24,6 @@ from ett_exporter.answers import (
 )
 from ett_exporter.cache_answers import caches_of_job, job_caches_answer
 from ett_exporter.cache_types import Caches, JobCaches
-from ett_exporter.fleet import MadeOf, Window, anew, groups_of, left_out
-from ett_exporter.fleet_spans import FleetSpans, edges_of
-from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.job_rows import job_row, jobs_together
 from ett_exporter.job_types import (
     Attempts,
@@ -44,23 +40,18 @@ from ett_exporter.pages import page_of
 from ett_exporter.queries import (
     ChangesQuery,
     Filter,
-    FleetQuery,
     JobsQuery,
     Nothing,
     Page,
-    QueryError,
     RowsQuery,
     SpanQuery,
     TimelineQuery,
 )
-from ett_exporter.running_sums import WHOLE
-from ett_exporter.service import Service
-from ett_exporter.views import WINDOWS_S, JobPage, JobView
+from ett_exporter.service import WAIT_S, Service
+from ett_exporter.views import JobPage, JobView
 
 ROWS_RENEWED = 50
 """Of a page of no more jobs than this each row is as of now, however large the fleet is."""
-
-T = TypeVar("T")
 
 
 class UnknownJobError(LookupError):
@@ -72,13 +63,13 @@ class Reads:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._spans = FleetSpans(service)
         self._outlines = Outlines(self._page)
         self._started_at = service.clock()
 
     def jobs(self, query: JobsQuery) -> Jobs:
         """Jobs in rows."""
-        views = self._views(query)
+        views = self._views(query, wait_s=WAIT_S)
+        missing = self._service.roster.unmet
         if query.sort is not None:
             views = in_order(views, query.sort)
         shown, total, following = page_of(views, query)
@@ -91,6 +82,7 @@ class Reads:
             total=total,
             next_offset=following,
             together=jobs_together(views),
+            missing=missing,
         )
 
     def job(self, job_id: str, query: SpanQuery) -> Job:
@@ -144,25 +136,6 @@ class Reads:
             next_offset=following,
         )
 
-    def fleet(self, query: FleetQuery) -> Fleet:
-        """Where the time of all jobs went."""
-        prices = self._service.settings.prices
-        if query.weight == "cost" and not prices:
-            raise QueryError("weight: no prices of accelerators are set here (--price)")
-        now = self._service.clock()
-        others, (whole, *parts) = self._fleet(query, now)
-        return Fleet(
-            as_of=now,
-            begin=whole.begin,
-            end=whole.end,
-            weight=query.weight,
-            group_by=query.group_by,
-            all=whole.all,
-            fleet=whole.fleet,
-            over_time=parts,
-            left_out=others,
-        )
-
     def changes(self, query: ChangesQuery) -> Changes:
         """Jobs that changed since a cursor."""
         changed = self._service.changes.since(query.since, query.limit)
@@ -195,9 +168,9 @@ class Reads:
             store_write_mean_s=stats.store_write_s / stats.store_writes if stats.store_writes else None,
         )
 
-    def _views(self, jobs: Filter, since: float = -math.inf) -> list[JobView]:
-        """Jobs that are meant; of those that were over before a moment, maybe not all."""
-        return jobs.chosen(self._service.known_views(self._service.clock(), since))
+    def _views(self, jobs: Filter, *, wait_s: float = math.inf) -> list[JobView]:
+        """Jobs that are meant."""
+        return jobs.chosen(self._service.known_views(self._service.clock(), wait_s=wait_s))
 
     def _page(self, job_id: str, begin: float | None = None, end: float | None = None) -> JobPage:
         page = self._service.page(job_id, self._service.clock(), begin, end)
@@ -208,56 +181,6 @@ class Reads:
     def _page_without_timeline(self, job_id: str) -> JobPage:
         now = self._service.clock()
         return self._page(job_id, now, now)
-
-    def _fleet(self, query: FleetQuery, now: float) -> tuple[int, list[FleetPart]]:
-        """Jobs of other purposes; the time that a query asks for, and after it each of its parts, if any."""
-        if query.begin is not None or query.end is not None or query.buckets is not None:
-            return self._fleet_between(query, now)
-        window = Window(now - WINDOWS_S[query.window], now, query.window)
-        if query.text:
-            sums = Sums()
-            for view in self._views(replace(query, purpose="")):
-                sums.change(None, part_of(view))
-            return self._answer(sums, query, [window])
-        self._service.renew(now)
-        with self._service.roster.sums() as ledger:
-            return self._answer(ledger.windows, query, [window])
-
-    def _fleet_between(self, query: FleetQuery, now: float) -> tuple[int, list[FleetPart]]:
-        begin, end = query.begin, now if query.end is None else query.end
-        if begin is None and query.end is None:
-            begin = now - WINDOWS_S[query.window]
-        views = self._views(replace(query, purpose=""), -math.inf if begin is None else begin)
-        if begin is None:
-            begin = min((view.account.start for view in views), default=now)
-        edges = edges_of(begin, end, query.buckets or 1)
-        parts = list(pairwise(edges)) if query.buckets else []
-        named = [Window(*part, str(place)) for place, part in enumerate(parts)]
-        jobs = None if query.end is None else replace(query, purpose="", weight="job", group_by=None)
-        by_state = query.group_by == "state"
-        with self._spans.sums(views, edges, now, jobs, by_state=by_state) as running:
-            how = (query.weight, query.group_by, query.purpose)
-            windows = [Window(begin, end, WHOLE), *named]
-            return self._answer(
-                running.sums,
-                replace(query, state=""),
-                windows,
-                lambda window, make: running.made_of(window, how, make),
-            )
-
-    def _answer(
-        self,
-        sums: Sums,
-        query: FleetQuery,
-        windows: Sequence[Window],
-        made_of: MadeOf = anew,
-    ) -> tuple[int, list[FleetPart]]:
-        answers = groups_of(sums, query, windows, self._service.settings.prices, made_of)
-        found = [
-            FleetPart(begin=window.begin, end=window.end, all=whole, fleet=groups)
-            for window, (whole, groups) in zip(windows, answers, strict=True)
-        ]
-        return left_out(sums, query, windows[0]), found
 
 
 def in_order(views: Sequence[JobView], sort: str) -> list[JobView]:

@@ -60,6 +60,8 @@ class Roster:
         self._meeting = 0
         """Threads that make the first view of a job."""
         self._jobs: dict[str, LiveJob] = {}
+        self._unmet: set[LiveJob] = set()
+        """Jobs of which nobody has made or asked for a view here."""
         self._turns: list[_Turn] = []
         self._silent: list[_Turn] = []
         """Jobs that had nothing to show when they were asked last."""
@@ -74,18 +76,25 @@ class Roster:
         """A job is in memory from now on; one that `is_old` counts only what comes after its first view."""
         with self._lock:
             self._jobs[job.job_id] = job
+            self._unmet.add(job)
             self._wait(job, is_old=is_old, view=None)
 
     def remove(self, job_id: str) -> None:
         """A job is in memory no more."""
         with self._lock:
-            self._jobs.pop(job_id, None)
+            if (job := self._jobs.pop(job_id, None)) is not None:
+                self._unmet.discard(job)
             self._latest.pop(job_id, None)
             self._ledger.drop(job_id)
 
     def __len__(self) -> int:
         """Jobs in memory."""
         return len(self._jobs)
+
+    @property
+    def unmet(self) -> int:
+        """Jobs that are in no sums yet, as nobody has come to look at them since they are in memory."""
+        return len(self._unmet)
 
     def renew(
         self, now: float, for_s: float, older_than_s: float = 0.0, *, meet_for_s: float = math.inf
@@ -109,10 +118,12 @@ class Roster:
             turn = self._next(round_, oldest)
             if turn is None:
                 break
+            is_met = False
             try:
                 turn.job.view_at_once(now)
+                is_met = True
             finally:
-                self._enter(turn)
+                self._enter(turn, is_met=is_met)
             breathe()
         left_s = met_until_s - self._monotonic()
         with self._was_met:
@@ -162,10 +173,12 @@ class Roster:
                     return turn
             return None
 
-    def _enter(self, turn: _Turn) -> None:
+    def _enter(self, turn: _Turn, *, is_met: bool) -> None:
         """Take in the view of a job as it is now; the job waits for its next turn."""
         job, view = turn.job, turn.job.known_view
         with self._lock:
+            if is_met:
+                self._unmet.discard(job)
             self._meeting -= turn.is_first
             self._was_met.notify_all()
             if self._jobs.get(job.job_id) is not job:

@@ -16,7 +16,7 @@ from weakref import ref
 import msgspec
 from msgspec.structs import replace
 
-from ett_core.accounting import FailureAccount, JobAccount
+from ett_core.accounting import AttemptAccount, FailureAccount, JobAccount
 from ett_core.accounting.account import in_nanoseconds
 from ett_exporter.cuts import Table
 from ett_exporter.fleet_sums import Kind, Part, Sums, kind_of, part_of, starts_of
@@ -91,6 +91,8 @@ class _Entry(NamedTuple):
     """What a job has put in; `about` is all but its time."""
 
     view: ref[JobView]
+    of_the_past: Sequence[AttemptAccount] | None
+    """The attempts of a job that is over: while they are the same ones, so is all that it has put in."""
     about: Part
     failures: Sequence[FailureAccount]
     spread: Spread
@@ -109,28 +111,29 @@ class RunningSums:
         self._entries: dict[str, _Entry] = {}
         self._made: Recent[tuple[str, Hashable], tuple[int, Any]] = Recent(MOST_MADE)
 
-    def new_of(self, views: Sequence[JobView]) -> list[JobView]:
-        """Those views that were not put in last of their jobs."""
-        known = self._entries.get
-        return [
-            view
-            for view in views
-            if (entry := known(view.account.job_id)) is None or entry.view() is not view
-        ]
+    def knows(self, job_id: str) -> bool:
+        """Whether a job is in the sums."""
+        return job_id in self._entries
+
+    def is_new(self, view: JobView) -> bool:
+        """Whether a view says anything that the one that was put in last of its job did not."""
+        entry, account = self._entries.get(view.account.job_id), view.account
+        if entry is None:
+            return True
+        return entry.view() is not view and not (account.finished and entry.of_the_past is account.attempts)
 
     def put(self, view: JobView, spread: Spread) -> None:
         """Let a job have this time in the place of what it had."""
-        job_id, failures = view.account.job_id, view.account.failures
-        old = self._entries.get(job_id)
+        account = view.account
+        old = self._entries.get(account.job_id)
         about = self._about(view, old)
-        if old is not None and old.about is about and _is_alike(old.spread, spread):
-            whole = self._exchange(old, spread)
-            self._entries[job_id] = _Entry(ref(view), about, failures, spread, whole)
-        else:
-            whole = added_up(spread.parts(self.edges[0]))
-            new = _Entry(ref(view), about, failures, spread, whole)
+        alike = old if old is not None and old.about is about and _is_alike(old.spread, spread) else None
+        whole = added_up(spread.parts(self.edges[0])) if alike is None else self._exchange(alike, spread)
+        of_the_past = (account.attempts or None) if account.finished else None
+        new = _Entry(ref(view), of_the_past, about, account.failures, spread, whole)
+        if alike is None:
             self._change(old, new)
-            self._entries[job_id] = new
+        self._entries[account.job_id] = new
 
     def _exchange(self, old: _Entry, spread: Spread) -> Nanoseconds:
         """Let a job have other time in the parts that may change; gives what it has in all of them."""
@@ -155,11 +158,16 @@ class RunningSums:
         made: T = known[1]
         return made
 
+    def drop(self, job_id: str) -> None:
+        """Take out a job, if it is there."""
+        if job_id in self._entries:
+            self._change(self._entries.pop(job_id), None)
+
     def keep_only(self, views: Sequence[JobView]) -> None:
         """Take out the jobs that are not among these."""
         if len(self._entries) > len(views):
             for job_id in self._entries.keys() - {view.account.job_id for view in views}:
-                self._change(self._entries.pop(job_id), None)
+                self.drop(job_id)
 
     def _change(self, old: _Entry | None, new: _Entry | None) -> None:
         """A job that had put in one thing puts in another; None where it is not there."""

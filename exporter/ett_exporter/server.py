@@ -1,8 +1,8 @@
 """Serving one exporter from this process until it is told to stop.
 
 The main thread runs the event loop (uvloop), requests work in threads; further threads follow
-watched journals and other replicas, and fold the jobs that the store holds. SIGTERM and SIGINT let
-running requests finish, then close the store.
+watched journals and other replicas, fold the jobs that the store holds, and keep views and sums up.
+SIGTERM and SIGINT let running requests finish, then close the store.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from contextlib import closing, contextmanager
 from types import FrameType
 
 import uvicorn
+from starlette.applications import Starlette
 
 from ett_core.reasons import listening_reason
 from ett_exporter.api import make_app
 from ett_exporter.collecting import LOOK_EVERY_S, Collector
 from ett_exporter.deadlines import patient
 from ett_exporter.exposition import TICK_EVERY_S, Exposition
+from ett_exporter.fleet_spans import KEEP_UP_EVERY_S, FleetSpans
 from ett_exporter.keeper import Keeper
 from ett_exporter.repeated import Repeated
 from ett_exporter.service import Service
@@ -46,12 +48,13 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
     """
     tokens = tokens_of(settings)
     with _listening(settings) as listener, _service(settings) as service:
-        exposition = Exposition(service)
-        server = _Server(_config(service, exposition, tokens), service)
+        exposition, spans = Exposition(service), FleetSpans(service)
+        server = _Server(_config(service, make_app(service, exposition, tokens, spans)), service)
         _stop_on_signals(server)
         renewing = Repeated("renewing", exposition.tick, TICK_EVERY_S)
+        keeping_up = Repeated("sums", spans.keep_up, KEEP_UP_EVERY_S)
         collector = Repeated("collector", Collector().look, LOOK_EVERY_S)
-        with renewing, collector:
+        with renewing, keeping_up, collector:
             on_ready(url_of(listener))
             server.run(sockets=[listener])
 
@@ -108,10 +111,10 @@ def tokens_of(settings: Settings) -> Tokens | None:
     return None if settings.tokens is None else read(settings.tokens)
 
 
-def _config(service: Service, exposition: Exposition, tokens: Tokens | None) -> uvicorn.Config:
+def _config(service: Service, app: Starlette) -> uvicorn.Config:
     limits = service.settings.limits
     return uvicorn.Config(
-        make_app(service, exposition, tokens),
+        app,
         loop="uvloop",
         http=patient(limits.head_s, limits.head_bytes, limits.send_s),
         lifespan="off",

@@ -35,6 +35,9 @@ SMALL_FLEET = 250
 """Jobs whose views can all be made new in that time."""
 QUICKLY_S = 0.01
 """The same for larger fleets, and for answers that many readers ask for again and again."""
+WAIT_S = 2.0
+"""Seconds that an answer about many jobs waits for those that nobody has read since the start: less than
+readers wait for it. After that it says how many are missing."""
 
 REPORT_IT = "a fault of the exporter, whose log names the event"
 
@@ -145,19 +148,25 @@ class Service:
         """Every job as of `now`, in the order in which they were first heard of."""
         return [view for job in self.jobs.all() if (view := job.view(now)) is not None]
 
-    def renew(self, now: float) -> None:
+    @property
+    def is_small(self) -> bool:
+        """Whether all views can be made new for an answer."""
+        return len(self.roster) <= SMALL_FLEET
+
+    def renew(self, now: float, wait_s: float = math.inf) -> None:
         """Make views new before an answer about many jobs: all of a small fleet, the oldest of a large one.
 
-        To make all of those new would take long, and is done in between anyway (`Exposition.tick`).
+        To make all of those new would take long, and is done in between anyway (`Exposition.tick`). For the
+        first views of jobs one waits up to `wait_s`; `roster.unmet` are missing then.
         """
-        self.roster.renew(now, RENEW_FOR_S if len(self.roster) <= SMALL_FLEET else QUICKLY_S)
+        self.roster.renew(now, RENEW_FOR_S if self.is_small else QUICKLY_S, meet_for_s=wait_s)
 
-    def known_views(self, now: float, since: float = -math.inf) -> list[JobView]:
+    def known_views(self, now: float, since: float = -math.inf, *, wait_s: float = math.inf) -> list[JobView]:
         """The latest view of every job, in order of first hearing, after `renew`.
 
         Jobs that were over before `since` (Unix seconds) may be left out.
         """
-        self.renew(now)
+        self.renew(now, wait_s)
         jobs = [job for job in self.jobs.all() if isinstance(job, LiveJob) or job.end >= since]
         views = [job.known_view if isinstance(job, LiveJob) else job.view(now) for job in jobs]
         return [view for view in views if view is not None]

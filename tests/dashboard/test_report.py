@@ -247,9 +247,10 @@ def test_a_fleet_is_told_with_what_failed_and_what_became_slower():
         assert said in page
     assert len(charts_of(page)) == 5
     assert "left out" not in page
-    others = msgspec.structs.replace(told_fleet().time, left_out=2)
+    others = msgspec.structs.replace(told_fleet().time, left_out=2, missing=3)
     page = document("t", fleet.pieces(told_fleet(time=others), UTC), "").decode()
     assert "2 jobs that are not there to train are left out of all figures of time." in page
+    assert "3 jobs are not counted here yet" in page
     nothing = Failures(as_of=AT, failures=(), total=0, lost_accelerator_s=0.0)
     quiet = FleetWindow(as_of=AT, begin=AT, end=AT, all=FleetTime(key="", jobs=0, total=0.0))
     page = document("t", fleet.pieces(told_fleet(failures=nothing, time=quiet, jobs=[]), UTC), "").decode()

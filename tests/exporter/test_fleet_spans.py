@@ -7,50 +7,13 @@ import random
 from itertools import pairwise
 
 import pytest
-from msgspec.structs import replace
+from live_jobs import OneJob, SomeJobs
 from plausible import EPOCH, plausible
 
 from ett_core import events as ev
 from ett_exporter.fleet import Window, groups_of
 from ett_exporter.fleet_spans import FleetSpans
-from ett_exporter.live import LiveJob
-from ett_exporter.places import Kept, Place
 from ett_exporter.queries import FleetQuery
-
-
-class OneJob:
-    """A service that has one live job, which was told nothing before; counts how often it is read."""
-
-    def __init__(self, name="job"):
-        self.told = []
-        self.job = LiveJob(name, 0.0, self)
-        self.read = 0
-
-    def events(self):
-        return self.told
-
-    def snapshot(self):
-        return None
-
-    def after(self, _place):
-        return ()
-
-    def delivered(self):
-        return None
-
-    def tell(self, events):
-        self.told += events
-        self.job.take(lambda: Kept(events, Place(0, len(self.told))), 0.0)
-
-    def cut(self, _job_id, now, edges):
-        self.read += 1
-        return self.job.cut(now, edges)
-
-    def stands(self, _job_id, serial):
-        return self.job.stands(serial)
-
-    def spans(self, _job_id, now, edges):
-        return self.job.spans(now, edges)
 
 
 def parts(spans, view, edges, now):
@@ -115,22 +78,6 @@ def test_a_job_that_trains_is_read_once_for_each_part():
     assert one.read <= 12 + 2
 
 
-class SomeJobs:
-    """A service of several jobs, each as `OneJob`."""
-
-    def __init__(self, names):
-        self.jobs = {name: OneJob(name) for name in names}
-
-    def cut(self, job_id, now, edges):
-        return self.jobs[job_id].cut(job_id, now, edges)
-
-    def stands(self, job_id, serial):
-        return self.jobs[job_id].stands(job_id, serial)
-
-    def spans(self, job_id, now, edges):
-        return self.jobs[job_id].spans(job_id, now, edges)
-
-
 @pytest.mark.parametrize("by_state", [True, False])
 @pytest.mark.parametrize("seed", range(100 if os.environ.get("ETT_FULL") == "1" else 4))
 def test_sums_that_go_on_are_those_of_the_jobs_as_they_are(seed, by_state):
@@ -145,7 +92,7 @@ def test_sums_that_go_on_are_those_of_the_jobs_as_they_are(seed, by_state):
             due = [event for event in events if event.time <= now]
             if due and source.random() < 0.7:
                 del events[: len(due)]
-                some.jobs[name].tell([replace(event, job_id=name) for event in due])
+                some.tell(name, due)
                 views[name] = some.jobs[name].job.view(now)
         shown = [view for view in views.values() if view is not None and source.random() < 0.9]
         edges = edges_at(now, 60.0, 12)

@@ -482,6 +482,50 @@ def test_a_state_that_time_alone_changes_is_a_change(service, story):
     assert opened.changes.since(cursor, 10).job_ids == ["silent"]
 
 
+@pytest.mark.parametrize(
+    ("path", "query"), [("/api/v1/fleet", {"purpose": ""}), ("/api/v1/jobs", {"limit": 1})]
+)
+def test_an_answer_says_how_many_jobs_it_lacks_that_nobody_has_read_yet(api, path, query):
+    """After a start one waits for two seconds: what is there by then comes, and the others are counted."""
+    passed_s = 0.0
+    for job in api.service.jobs.live():
+
+        def slowly(now, make=job.view_at_once):
+            nonlocal passed_s
+            passed_s += 3.0
+            return make(now)
+
+        job.view_at_once = slowly
+    api.service.roster._monotonic = lambda: passed_s
+    answers = [api.get(path, **query) for _ in range(3)]
+    counts = [answer["total"] if "total" in answer else answer["all"]["jobs"] for answer in answers]
+    missing = [answer["missing"] for answer in answers]
+    assert (counts, missing) == ([1, 2, 3], [2, 1, 0])
+
+
+def test_parts_of_a_day_are_filtered_from_the_sums_of_all_jobs(api):
+    """Once they go on, a filter adds up the kinds of jobs that it means, as if it had read these jobs."""
+    end = (NOW // 7200 + 1) * 7200
+    day = {"begin": end - 86_400, "end": end, "buckets": 12}
+    filters = (
+        {}, {"cluster": "c1"}, {"cluster": "c1", "state": "succeeded"}, {"team": "nobody"}, {"purpose": ""},
+        {"group_by": "cluster"}, {"group_by": "state", "weight": "cost"}, {"model": "dlrm-26"},
+    )  # fmt: skip
+    first = [api.get("/api/v1/fleet", **day, **each) for each in filters]
+    again = [api.get("/api/v1/fleet", **day, **each) for each in filters]
+    by_text = [api.get("/api/v1/fleet", **day, **each, text="dlrm") for each in filters]
+    assert first == again == by_text
+
+
+def test_a_restart_changes_no_part_of_a_day(api, service):
+    """What was added up while jobs told it is what is added up of all of them after a start."""
+    end = (NOW // 7200 + 1) * 7200
+    day = {"begin": end - 86_400, "end": end, "buckets": 12, "group_by": "cluster"}
+    before = api.get("/api/v1/fleet", **day)
+    assert before["all"]["jobs"] == 3
+    assert Api(service(now=NOW)).get("/api/v1/fleet", **day) == before
+
+
 def test_health_tells_how_it_is(api):
     """Counts and readiness, of this process."""
     health = api.get("/api/v1/health")

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
+from ett_core import events as ev
 from ett_exporter.errors import StoreError
-from ett_exporter.exposition import Exposition
+from ett_exporter.exposition import LATE_S, TICK_EVERY_S, YOUNG_S, Exposition
 from ett_exporter.settings import Limits
 
 NOW = 1_764_000_200.0
@@ -167,6 +168,35 @@ def test_a_job_that_comes_back_counts_no_second_time(opened, story):
     with opened.roster.sums() as ledger:
         others = {key: amount for key, amount in ledger.final.counted.items() if key.component == "training"}
     assert others == {key: amount for key, amount in counted.items() if key.component == "training"}
+
+
+@pytest.mark.parametrize("view_s", [0.002, 0.01, 0.05, 0.2])
+def test_no_view_is_older_than_documented_where_nobody_scrapes(service, blank_story, view_s):
+    """At most ten seconds, and twice as long as one view of each job takes."""
+    opened, jobs, passed_s = service(now=NOW), 60, 0.0
+    for number in range(jobs):
+        told = blank_story(f"job-{number}")
+        told.tell(0.0, ev.FirstBatch)
+        tell(opened, told)
+    for job in opened.jobs.live():
+
+        def slowly(now, make=job.view_at_once):
+            nonlocal passed_s
+            passed_s += view_s
+            return make(now)
+
+        job.view_at_once = slowly
+    opened.clock = lambda: NOW + passed_s
+    opened.roster._monotonic = lambda: passed_s
+    exposition = Exposition(opened, lambda: passed_s)
+    exposition.answer()
+    oldest = 0.0
+    while passed_s < 100.0:
+        exposition.tick()
+        passed_s += TICK_EVERY_S
+        oldest = max(oldest, NOW + passed_s - opened.roster.oldest_as_of())
+    assert YOUNG_S < oldest <= LATE_S + 2 * jobs * view_s + TICK_EVERY_S
+    assert view_s > 0.01 or oldest < LATE_S
 
 
 def lines_of(text):

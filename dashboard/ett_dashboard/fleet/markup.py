@@ -9,7 +9,7 @@ from ett_dashboard import markup, weights
 from ett_dashboard.fleet.questions import Weighing
 from ett_dashboard.fleet.rows import FleetWindow
 from ett_dashboard.fleet.tiles import fleet_tiles
-from ett_dashboard.fleet.words import left_out, summary
+from ett_dashboard.fleet.words import left_out, missing, summary
 from ett_dashboard.live import Reading
 from ett_dashboard.rows import FleetAnswer
 from ett_dashboard.words import many, plain
@@ -45,7 +45,8 @@ def _said(reading: Reading[FleetWindow], window: str, weighing: Weighing, asked:
     if reading.value is not None:
         sentence = summary(reading.value.all, window, weighing.name, weighing.factor)
         others = "" if asked.get("purpose") else left_out(reading.value.left_out)
-        told = markup.said(sentence) + markup.quiet(f"{weights.OF[weighing.name]} {others}".strip())
+        notes = (missing(reading.value.missing), weights.OF[weighing.name], others)
+        told = markup.said(sentence) + markup.quiet(" ".join(filter(None, notes)))
     elif reading.lacks:
         told = markup.lacking(reading.error or "")
     elif reading.error is not None:

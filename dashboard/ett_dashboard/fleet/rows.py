@@ -30,7 +30,10 @@ class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `GET /api/v1/fleet`; `left_out`: jobs that are there for something else."""
+    """The answer of `GET /api/v1/fleet`.
+
+    `left_out`: jobs that are there for something else; `missing`: jobs that are not read yet after a start.
+    """
 
     as_of: float
     begin: float
@@ -39,3 +42,4 @@ class FleetWindow(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Sequence[FleetTime] = ()
     over_time: Sequence[FleetPart] = ()
     left_out: int = 0
+    missing: int = 0

@@ -23,6 +23,17 @@ def left_out(count: int) -> str:
     )
 
 
+def missing(count: int) -> str:
+    """Of the jobs that are in no figure yet, as the exporter has just started; empty without any.
+
+    >>> missing(1)
+    '1 job is not counted here yet: the exporter has started and is still reading it.'
+    """
+    be, them = ("is", "it") if count == 1 else ("are", "them")
+    why = f"the exporter has started and is still reading {them}"
+    return f"{many(count, 'job')} {be} not counted here yet: {why}." if count else ""
+
+
 def summary(found: FleetTime, window: str, weight: str, factor: float) -> Sentence:
     """What was spent within the window, what of it was training, and where most of the rest went."""
     within = WITHIN[window]

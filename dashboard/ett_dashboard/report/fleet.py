@@ -21,7 +21,7 @@ from ett_dashboard.failures.rows import Failures, Nodes, Regressions
 from ett_dashboard.failures.tiles import LOST_MEANING, failures_tiles
 from ett_dashboard.failures.words import fleet_sentence
 from ett_dashboard.fleet.rows import FleetTime, FleetWindow
-from ett_dashboard.fleet.words import left_out
+from ett_dashboard.fleet.words import left_out, missing
 from ett_dashboard.listing import Field
 from ett_dashboard.regressions import fields as regression_fields
 from ett_dashboard.regressions import figures as regression_figures
@@ -97,8 +97,8 @@ def _time(window: FleetWindow) -> list[Piece]:
     shares = frames.partition(window.all.components)
     note = "accelerator-hours held; each belongs to exactly one component"
     parts: list[Piece] = [markup.section("Where the time went", note, legend=True)]
-    if window.left_out:
-        parts.append(markup.quiet(left_out(window.left_out)))
+    notes = (missing(window.missing), left_out(window.left_out))
+    parts += [markup.quiet(note) for note in notes if note]
     if not shares:
         return [*parts, markup.quiet("No job held an accelerator in this time.")]
     ratio = window.all.effective_ratio
