@@ -113,7 +113,7 @@ def path_of(name: str, scheme: str) -> Path:
 
 
 def sticking_out(page: sync_api.Page) -> list[str]:
-    """What is wider than the window, as a person would have to scroll all of the page sideways for it.
+    """What is wider than the window, and words that a chart cuts off.
 
     What scrolls by itself may be wider.
     """
@@ -125,7 +125,13 @@ def sticking_out(page: sync_api.Page) -> list[str]:
             const isOut = width && (right > innerWidth + 1 || left < -1);
             return isOut && !node.closest(".ett-scroll, svg, caption");
         });
-        return [...wide, ...inside].map(({ tagName, className }) => `${tagName} ${className}`);
+        const cut = [...document.querySelectorAll(".ett-chart text")].filter((text) => {
+            const { right, left, width } = text.getBoundingClientRect();
+            const chart = text.closest(".ett-chart").getBoundingClientRect();
+            return width && (right > chart.right + 2 || left < chart.left - 2);
+        });
+        const named = [...wide, ...inside].map(({ tagName, className }) => `${tagName} ${className}`);
+        return [...named, ...cut.map(({ textContent }) => textContent)];
     }""")
 
 

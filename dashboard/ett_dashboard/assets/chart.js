@@ -109,7 +109,7 @@ async function put(box, face, data) {
   const { data: traces, layout } = data.figure;
   const config = {
     displaylogo: false,
-    displayModeBar: data.zoom ? "hover" : false,
+    displayModeBar: data.zoom && !window.matchMedia("(hover: none)").matches ? "hover" : false, // over words, where nothing hovers
     modeBarButtons: buttons,
     responsive: true,
   };

@@ -38,7 +38,9 @@ def wasted_time(supposed: Supposed) -> Figure:
         },
     ]
     if best is not None and best.interval_s is not None:
-        data.append(_mark((best.interval_s, best.percent), "best", BEST, "star", "bottom center"))
+        data.append(
+            _mark((best.interval_s, best.percent), "best", BEST, "star", _beside(best.interval_s, supposed))
+        )
     if used is not None and supposed.interval_s is not None:
         name = "in use" if supposed.measured_percent is None else "measured"
         is_left = best is not None and (best.interval_s or 0.0) > supposed.interval_s
@@ -110,6 +112,13 @@ def _mark(point: tuple[float, float], name: str, colour: str, symbol: str, side:
         "hoverinfo": "text",
         "cliponaxis": False,
     }
+
+
+def _beside(best_s: float, supposed: Supposed) -> str:
+    """Where the words of the best interval stand: below it, on the side that the one in use is not."""
+    if supposed.used_percent is None or supposed.interval_s is None:
+        return "bottom center"
+    return "bottom left" if supposed.interval_s > best_s else "bottom right"
 
 
 def _band(supposed: Supposed) -> list[Figure]:
