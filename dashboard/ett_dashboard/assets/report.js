@@ -13,6 +13,12 @@ function drawAll() {
   }
 }
 
+// At the width that the page has now: nothing waits on the way to a printer, as Plotly does before it resizes.
+function drawAnew() {
+  for (const box of boxes) box.querySelector(".ett-chart").ettFace = null;
+  drawAll();
+}
+
 function isDark() {
   return root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
 }
@@ -29,15 +35,14 @@ addEventListener("beforeprint", () => {
   root.dataset.theme = "light";
   root.classList.add("printed");
   shown.closed.forEach((part) => (part.open = true));
-  drawAll();
-  for (const box of boxes) window.Plotly.Plots.resize(box.querySelector(".ett-chart"));
+  drawAnew();
 });
 addEventListener("afterprint", () => {
   if (shown.theme) root.dataset.theme = shown.theme;
   else delete root.dataset.theme;
   root.classList.remove("printed");
   shown.closed.forEach((part) => (part.open = false));
-  drawAll();
+  drawAnew();
 });
 
 drawAll();
