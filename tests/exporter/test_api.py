@@ -66,7 +66,7 @@ def test_the_keys_of_the_answers_are_frozen(exporter, story):
     """Rows and pages have exactly the documented keys."""
     exporter.tell(story("keys"))
     listing = exporter.http.get("/api/v1/jobs").json()
-    assert set(listing) == {"as_of", "jobs", "total", "next_offset", "together"}
+    assert set(listing) == {"as_of", "jobs", "total", "next_offset", "together", "missing"}
     assert {frozenset(job) for job in listing["jobs"]} == {frozenset(JOB_KEYS)}
     page = exporter.job("keys")
     assert set(page) == PAGE_KEYS
