@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from gloo_ranks import answer, join
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
@@ -35,6 +36,7 @@ def start(root, rows=1000):
     collection = EmbeddingBagCollection(tables=tables, device=torch.device("meta"))
     planner = EmbeddingShardingPlanner(topology=Topology(world_size=2, compute_device="cpu"))
     told = Told()
+    dist.barrier()  # the first rank of a host keeps the plan of a start before any rank begins the next one
     with CollectiveCount() as count:
         plan = stored_plan(
             planner, collection, [EmbeddingBagCollectionSharder()], store=PlanStore(str(root)), recorder=told
