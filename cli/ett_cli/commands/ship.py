@@ -93,9 +93,12 @@ def remove(journals: Sequence[Path], exporter: str, hours: float) -> int:
 
 def report(directory: Path, exporter: str, shipper: Shipper) -> int:
     """Print what became of the journals; the exit status."""
+    from ett_trainer_hooks.journal.segments import packed_below
+
     tally = shipper.tally
     journals = shipper.journals()
-    if not journals and not tally.lines:
+    packed = packed_below(directory, exporter)
+    if not journals and not tally.lines and not packed:
         return complain("ship", f"no journal in {directory}", 1)
     known = f", {tally.known} of them known there already" if tally.known else ""
     sent = f"{counted(len(journals), 'journal')}, {counted(tally.lines, 'line')} sent to {exporter}{known}"
@@ -105,6 +108,9 @@ def report(directory: Path, exporter: str, shipper: Shipper) -> int:
         problems.append(f"{counted(tally.rejected, 'line')} rejected, the first: {tally.first_reason}")
     if left := shipper.unsent_bytes():
         problems.append(f"{counted(left, 'byte')} not acknowledged; the last answer: {tally.last_answer}")
+    if packed:
+        count = counted(len(packed), "packed journal")
+        problems.append(f"{count} not sent, the first: {packed[0]}; unpack with gunzip, then send again")
     for problem in problems:
         say("ship", problem)
     return 1 if problems else 0

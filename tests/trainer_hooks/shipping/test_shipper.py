@@ -269,6 +269,23 @@ def test_ett_ship_says_where_there_is_no_journal(tmp_path, exporter):
     assert (status, err) == (1, f"ett ship: {tmp_path}/file: Not a directory\n")
 
 
+def test_ett_ship_tells_packed_journals_that_it_does_not_send(journals, exporter):
+    """Not those that were sent before they were packed; unpacked, the others are sent."""
+    first, second = sorted(journals.glob("*.jsonl"))
+    subprocess.run(["gzip", str(first)], check=True)
+    status, out, err = ship(journals, "--exporter", exporter.url)
+    assert (status, out) == (1, f"ett ship: 1 journal, 300 lines sent to {exporter.url}\n")
+    packed = f"1 packed journal not sent, the first: {first}.gz; unpack with gunzip, then send again"
+    assert err == f"ett ship: {packed}\n"
+    subprocess.run(["gzip", str(second)], check=True)
+    status, out, err = ship(journals, "--exporter", exporter.url)
+    assert (status, out) == (1, f"ett ship: 0 journals, 0 lines sent to {exporter.url}\n")
+    assert err == f"ett ship: {packed}\n"
+    subprocess.run(["gunzip", f"{first}.gz"], check=True)
+    status, out, err = ship(journals, "--exporter", exporter.url)
+    assert (status, out, err) == (0, f"ett ship: 1 journal, 300 lines sent to {exporter.url}\n", "")
+
+
 def test_ett_ship_tells_lines_that_were_rejected(journals, exporter):
     """How many, and why the first of them was."""
     exporter.rejects = "rank is missing"

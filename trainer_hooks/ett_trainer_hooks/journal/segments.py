@@ -41,6 +41,19 @@ def journals_below(directory: Path) -> list[Path]:
     return sorted(path for path in directory.rglob("*.jsonl") if path.is_file())
 
 
+def packed_below(directory: Path, exporter: str) -> list[Path]:
+    """Journals at any depth that were packed by gzip before `exporter` acknowledged any of their lines.
+
+    The shipper sends none that is packed. Where the plain one lies beside it, that is sent.
+    """
+    plain = {path: path.with_suffix("") for path in sorted(directory.rglob("*.jsonl.gz")) if path.is_file()}
+    return [
+        path
+        for path, journal in plain.items()
+        if not journal.exists() and not acked_offset(journal, exporter)
+    ]
+
+
 def acked_path(journal: Path) -> Path:
     """The file that holds the acknowledged offset of a journal."""
     return journal.with_name(journal.name + ".acked")
