@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import shutil
@@ -144,6 +145,36 @@ def test_everything_that_compose_mounts_is_there():
             assert (DEPLOY / source).exists() if source.startswith(".") else source in compose["volumes"]
         assert set(service.get("secrets", ())) <= compose["secrets"].keys()
         assert set(service.get("depends_on", ())) <= compose["services"].keys()
+
+
+def test_the_head_of_the_compose_file_makes_its_secrets(tmp_path):
+    """Run in the root of a checkout, its commands leave every secret where compose looks for it, readable."""
+    text = (DEPLOY / "compose.yaml").read_text()
+    place = tmp_path / "examples" / "deploy"
+    place.mkdir(parents=True)
+    commands = "\n".join(re.findall(r"^#   (.*)$", text, re.MULTILINE))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    script = f"set -e; umask 022\n{commands}"
+    subprocess.run(["/bin/sh", "-c", script], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True)
+    for secret in yaml.safe_load(text)["secrets"].values():
+        file = place / secret["file"]
+        assert file.read_text().strip()
+        assert file.stat().st_mode & 0o004
+        ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+        assert str(file.parent.relative_to(tmp_path)) in ignored
+
+
+def test_secrets_that_monitors_name_are_told_in_the_head_of_the_file():
+    """Whoever applies the file has made every secret before."""
+    head = (DEPLOY / "kubernetes.yaml").read_text().partition("apiVersion")[0]
+    (endpoint,) = kubernetes()["ServiceMonitor"]["spec"]["endpoints"]
+    credentials = endpoint["authorization"]["credentials"]
+    (tokens,) = pod()["volumes"]
+    for name, key in [
+        (credentials["name"], credentials["key"]),
+        (tokens["secret"]["secretName"], tokens["secret"]["items"][0]["key"]),
+    ]:
+        assert f"kubectl create secret generic {name} --from-file={key}" in head
 
 
 def test_services_of_compose_find_each_other():
