@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from live_jobs import Past
 from plausible import plausible
 
 from ett_cli.simulate.fleet import Fleet
@@ -328,25 +329,6 @@ def test_a_job_that_goes_on_is_read_anew(service, story):
         answers.append(asked.get("failures"))
         assert answers[-1] == Asked(opened).get("failures")
     assert answers[-1] != answers[0]
-
-
-class Past:
-    """The past of a job that was told nothing before."""
-
-    def __init__(self):
-        self.told = []
-
-    def events(self):
-        return self.told
-
-    def snapshot(self):
-        return None
-
-    def after(self, _place):
-        return ()
-
-    def delivered(self):
-        return None
 
 
 @pytest.mark.parametrize("seed", range(20))

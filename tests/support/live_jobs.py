@@ -13,13 +13,11 @@ from ett_exporter.places import Kept, Place
 from ett_exporter.roster import Roster
 
 
-class OneJob:
-    """A service that has one live job, which was told nothing before; counts how often it is read."""
+class Past:
+    """The past of a job that was told nothing before."""
 
-    def __init__(self, name="job"):
+    def __init__(self):
         self.told = []
-        self.job = LiveJob(name, 0.0, self)
-        self.read = 0
 
     def events(self):
         return self.told
@@ -32,6 +30,15 @@ class OneJob:
 
     def delivered(self):
         return None
+
+
+class OneJob(Past):
+    """A service that has one live job, which was told nothing before; counts how often it is read."""
+
+    def __init__(self, name="job"):
+        super().__init__()
+        self.job = LiveJob(name, 0.0, self)
+        self.read = 0
 
     def tell(self, events):
         self.told += events
