@@ -1,5 +1,6 @@
 """`ett train`: what its configuration says, and what is started with it."""
 
+import gzip
 import json
 import os
 from dataclasses import fields
@@ -234,6 +235,17 @@ def test_a_job_that_is_started_again_numbers_its_attempts_on(tmp_path):
     (tmp_path / "unreadable.jsonl").symlink_to("/proc/self/mem")
     assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "1000"}
     journal(tmp_path, "e", "j", 1002)
+    assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "2000"}
+
+
+def test_journals_that_were_packed_tell_of_earlier_starts_as_well(tmp_path):
+    journal(tmp_path, "a", "j", 0)
+    journal(tmp_path, "b", "j", 1000)
+    for plain in tmp_path.glob("*.jsonl"):
+        plain.with_name(f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes()))
+        plain.unlink()
+    (tmp_path / "torn.jsonl.gz").write_bytes(gzip.compress(b"x" * 500)[:20])
+    (tmp_path / "no_gzip.jsonl.gz").write_bytes(b"x")
     assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "2000"}
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from ett_core.events import AnyEvent, decode
 from ett_trainer_hooks.identity.placement import ATTEMPTS_PER_RESTART, attempt_base
 from ett_trainer_hooks.identity.values import Values
-from ett_trainer_hooks.journal.segments import journals_below
+from ett_trainer_hooks.journal.segments import journals_below, packed_journals_below
 
 
 def told_attempt(job_id: str, journals: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The variable that numbers this start, where neither the environment nor a scheduler does.
 
-    For a job on one machine, whose journals tell of all earlier starts.
+    For a job on one machine, whose journals, packed or not, tell of all earlier starts.
     """
     if "ETT_ATTEMPT" in environ or attempt_base(Values(environ)):
         return {}
@@ -24,14 +26,16 @@ def told_attempt(job_id: str, journals: Path, environ: Mapping[str, str]) -> dic
 
 def next_attempt(job_id: str, journals: Path) -> int:
     """The number of the first attempt of another start: thousands count starts, as those of schedulers do."""
-    firsts = (_first_event(path) for path in journals_below(journals))
+    paths = [*journals_below(journals), *packed_journals_below(journals)]
+    firsts = (_first_event(path) for path in paths)
     begun = [first.attempt for first in firsts if first is not None and first.job_id == job_id]
     return ATTEMPTS_PER_RESTART * (1 + max(begun) // ATTEMPTS_PER_RESTART) if begun else 0
 
 
 def _first_event(journal: Path) -> AnyEvent | None:
+    opened = gzip.open if journal.suffix == ".gz" else open
     try:
-        with journal.open("rb") as lines:
-            return decode(next(lines, b""))
-    except (OSError, ValueError):  # not to be read, torn, or of another version
+        with opened(journal, "rb") as lines:
+            return decode(lines.readline())
+    except (OSError, EOFError, zlib.error, ValueError):  # not to be read, torn, or of another version
         return None

@@ -41,12 +41,17 @@ def journals_below(directory: Path) -> list[Path]:
     return sorted(path for path in directory.rglob("*.jsonl") if path.is_file())
 
 
+def packed_journals_below(directory: Path) -> list[Path]:
+    """The journals that were packed by gzip, at any depth."""
+    return sorted(path for path in directory.rglob("*.jsonl.gz") if path.is_file())
+
+
 def packed_below(directory: Path, exporter: str) -> list[Path]:
     """Journals at any depth that were packed by gzip before `exporter` acknowledged any of their lines.
 
     The shipper sends none that is packed. Where the plain one lies beside it, that is sent.
     """
-    plain = {path: path.with_suffix("") for path in sorted(directory.rglob("*.jsonl.gz")) if path.is_file()}
+    plain = {path: path.with_suffix("") for path in packed_journals_below(directory)}
     return [
         path
         for path, journal in plain.items()
