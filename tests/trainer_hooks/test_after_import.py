@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 
 import pytest
 
@@ -19,11 +19,13 @@ def module(tmp_path, monkeypatch):
     before = list(sys.meta_path)
     yield "stranger"
     sys.modules.pop("stranger", None)
-    assert sys.meta_path == before
+    ours = [finder for finder in sys.meta_path if finder not in before]
+    sys.meta_path[:] = before
+    assert [finder.find_spec("stranger", None) for finder in ours] == [None] * len(ours)
 
 
 def test_every_one_who_waits_for_a_module_gets_it_once_and_waits_no_more(module):
-    """Two finders for one module do not ask each other for ever, and both leave when they are done."""
+    """Two finders for one module do not ask each other for ever, and both find nothing when they are done."""
     got = []
     for name in ("first", "second"):
         AfterImport({module: lambda found, name=name: got.append((name, found.VALUE))})
@@ -31,6 +33,31 @@ def test_every_one_who_waits_for_a_module_gets_it_once_and_waits_no_more(module)
     importlib.import_module(module)
     importlib.import_module(module)
     assert sorted(got) == [("first", 1), ("second", 1)]
+
+
+class Busy:
+    """A finder that is still asked for one module while another one is imported, as by another thread."""
+
+    def __init__(self, meanwhile):
+        self._meanwhile = meanwhile
+
+    def find_spec(self, name, _path, _target=None):
+        if name == "late_one":
+            importlib.import_module(self._meanwhile)
+
+
+def test_what_another_thread_imports_at_that_moment_is_found(module, tmp_path, monkeypatch):
+    """A finder that left its place would hide the one behind it: the import would fail."""
+    (tmp_path / "late_one.py").write_text("VALUE = 3\n")
+    got = []
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "meta_path", list(sys.meta_path))
+        paths = sys.meta_path.index(PathFinder)
+        sys.meta_path.insert(paths, Busy(module))
+        AfterImport({module: got.append})
+        assert importlib.import_module("late_one").VALUE == 3
+    assert got == [sys.modules[module]]
+    sys.modules.pop("late_one")
 
 
 def test_a_module_that_is_there_is_given_at_once(module):

@@ -1,8 +1,10 @@
 """Does something right after a module was imported, before its importer goes on.
 
-A finder at the front of `sys.meta_path`, for as long as there is something to wait for; it finds
-through the others and leaves their loaders in place. Imports come from any thread, and none fails
-for it: where a loader does not let itself be followed, its module is waited for in vain.
+A finder at the front of `sys.meta_path`; it finds through the others and leaves their loaders in
+place. Imports come from any thread, and none fails for it: where a loader does not let itself be
+followed, its module is waited for in vain. When there is nothing left to wait for the finder finds
+nothing and stays: were it taken out of the list, a thread that goes through that at the moment would
+pass over the finder behind it, and not find its module.
 """
 
 from __future__ import annotations
@@ -59,8 +61,6 @@ class AfterImport(MetaPathFinder):
         def exec_module(module: ModuleType) -> None:
             execute(module)
             action = self._actions.pop(spec.name, None)
-            if not self._actions and self in sys.meta_path:
-                sys.meta_path.remove(self)
             if action is not None:
                 action(module)
 

@@ -75,6 +75,25 @@ def test_a_python_that_trains_nothing_loads_one_module_more(plain):
     assert with_ours.stderr == ""
 
 
+def test_a_module_that_is_looked_for_while_torch_comes_is_found(plain, beside, tmp_path):
+    """A thread that imports beside the one that imports torch passes over no finder, observed or not."""
+    (beside / "msgspec").unlink()
+    (tmp_path / "fake/other.py").write_text("VALUE = 3")
+    program = """
+import sys
+class Busy:
+    def find_spec(self, name, path, target=None):
+        if name == "other":
+            import torch
+names = [getattr(finder, "__name__", "") for finder in sys.meta_path]
+sys.meta_path.insert(names.index("PathFinder"), Busy())
+import other
+print(other.VALUE, "torch" in sys.modules)
+"""
+    ran = plain(beside / "ett_trainer_hooks/auto/site", program)
+    assert ran.stdout == "3 True\n"
+
+
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
 def test_a_python_that_is_told_to_stand_alone_does(plain, option):
     """It imports no `sitecustomize` of ours."""

@@ -1,4 +1,4 @@
-"""Runs at the start of every Python process of an observed job: waits for torch, then steps aside.
+"""Runs at the start of every Python process of an observed job, and waits for torch.
 
 A rank for which a standby waits hands its program over to that one, before anything else is done.
 
@@ -19,12 +19,19 @@ SAID = "ETT_AUTO_SAID"
 
 
 class OnTorch:
-    """Finds nothing; begins the observation when torch is first asked for."""
+    """Finds nothing; begins the observation when torch is first asked for.
+
+    It stays in `sys.meta_path`: another thread that goes through the list at that moment would pass over
+    the finder behind one that leaves.
+    """
+
+    def __init__(self) -> None:
+        self.waits = True
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Called by the import system for every module that is not imported yet."""
-        if name == "torch" and self in sys.meta_path:
-            sys.meta_path.remove(self)
+        if name == "torch" and self.waits:
+            self.waits = False
             begin()
 
 
@@ -70,7 +77,7 @@ def load_from_beside() -> None:
     try:
         load()
     except BaseException:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(finder)  # type: ignore[arg-type] - the last one: it hides no other
         for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
             del sys.modules[name]
         raise
