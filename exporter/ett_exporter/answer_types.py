@@ -144,7 +144,8 @@ class Fleet(Answer, frozen=True, kw_only=True):
 
     `over_time`: equal parts of that time, where `buckets` asks for so many. `left_out`: jobs with time in
     it that are there for something else than `purpose`, by default for something else than training.
-    `missing`: jobs, whatever they are, that the exporter has not read yet since its start: in no figure here.
+    `missing`: jobs that are in no figure here, as the exporter has not read them yet, since its start or for
+    this time: ask again, and there are fewer.
     """
 
     begin: float

@@ -13,9 +13,9 @@ from ett_exporter.answer_types import Fleet, FleetPart
 from ett_exporter.fleet import MadeOf, Window, anew, groups_of, left_out
 from ett_exporter.fleet_spans import FleetSpans
 from ett_exporter.fleet_sums import Sums, part_of
-from ett_exporter.followed import SumsOfAll, edges_of
-from ett_exporter.queries import FleetQuery, QueryError
-from ett_exporter.running_sums import WHOLE
+from ett_exporter.followed import SHORTEST_PART_S, Shape, SumsOfAll, edges_of, moving
+from ett_exporter.queries import HOUR_S, FleetQuery, QueryError
+from ett_exporter.running_sums import WHOLE, RunningSums
 from ett_exporter.service import QUICKLY_S, WAIT_S, Service
 from ett_exporter.views import WINDOWS_S, JobView
 
@@ -60,30 +60,41 @@ class FleetReads:
         )
 
     def _found(self, query: FleetQuery, now: float) -> _Found:
-        if query.begin is not None or query.end is not None or query.buckets is not None:
-            sums = self._going_on(query, now)
-            return self._of_chosen(query, now) if sums is None else self._of_all(query, sums, now)
+        if query.begin is None and query.end is None and query.buckets in (None, 1):
+            return self._of_window(query, now)
+        edges = edges_asked(query, now)
+        sums = None if query.text else self._sums_of_all(query, edges, now)
+        found = self._of_chosen(query, edges, now) if sums is None else self._of_all(query, sums, now)
+        whole, *parts = found.parts
+        if query.end is None and query.buckets is None:
+            whole = replace(whole, end=now)
+        return found._replace(parts=[whole, *parts])
+
+    def _of_window(self, query: FleetQuery, now: float) -> _Found:
+        """The latest window, which every view has."""
         window = Window(now - WINDOWS_S[query.window], now, query.window)
         if query.text:
             sums_of_chosen = Sums()
-            for view in self._views(query):
+            for view in self._views(query, now):
                 sums_of_chosen.change(None, part_of(view))
-            return self._answer(sums_of_chosen, query, [window])
-        self._service.renew(now, WAIT_S)
-        missing = self._service.roster.unmet
-        with self._service.roster.sums() as ledger:
-            return self._answer(ledger.windows, query, [window])._replace(missing=missing)
+            found = self._answer(sums_of_chosen, query, [window])
+        else:
+            self._service.renew(now, WAIT_S)
+            with self._service.roster.sums() as ledger:
+                found = self._answer(ledger.windows, query, [window])
+        parts = [*found.parts, *(found.parts if query.buckets else ())]
+        return found._replace(parts=parts, missing=self._service.roster.unmet)
 
-    def _going_on(self, query: FleetQuery, now: float) -> SumsOfAll | None:
-        """The sums of all jobs between the moments of a query, where they go on anyway.
+    def _sums_of_all(self, query: FleetQuery, edges: tuple[float, ...], now: float) -> SumsOfAll | None:
+        """The sums of all jobs, which are kept up from now on; None where only those chosen are to be read.
 
-        Where they have only begun to, who asks for some jobs does not wait for all the others.
+        Where they have only begun to go on, who asks for some jobs does not wait for all the others.
         """
-        if query.begin is None or query.end is None or query.text:
-            return None
-        edges = edges_of(query.begin, query.end, query.buckets or 1)
         by_state = bool(query.state) or query.group_by == "state"
-        sums = self._spans.going_on(edges, now, by_state=by_state)
+        if query.begin is None and query.end is None:
+            sums = self._spans.moving(shape_asked(query, by_state=by_state), now)
+        else:
+            sums = self._spans.going_on(edges, now, by_state=by_state)
         is_about_some = query.cluster or query.team or query.model or query.scheduler or query.state
         return None if sums is not None and is_about_some and not sums.is_ready else sums
 
@@ -91,39 +102,29 @@ class FleetReads:
         self._service.renew(now, WAIT_S)
         for_s = WAIT_S if self._service.is_small else QUICKLY_S
         with self._spans.of_all(sums, now, for_s, WAIT_S) as (running, missing):
-            how = replace(query, begin=None, end=None, buckets=None)
-            found = self._answer(
-                running.sums,
-                query,
-                _windows(running.edges, query),
-                lambda window, make: running.made_of(window, how, make),
-            )
+            found = self._answer_of_parts(running, query)
         return found._replace(missing=missing + self._service.roster.unmet)
 
-    def _of_chosen(self, query: FleetQuery, now: float) -> _Found:
-        """As `_of_all`, whatever the moments and the jobs."""
-        begin, end = query.begin, now if query.end is None else query.end
-        if begin is None and query.end is None:
-            begin = now - WINDOWS_S[query.window]
-        views = self._views(query, -math.inf if begin is None else begin)
-        if begin is None:
-            begin = min((view.account.start for view in views), default=now)
-        edges = edges_of(begin, end, query.buckets or 1)
-        jobs = None if query.end is None else replace(query, purpose="", weight="job", group_by=None)
+    def _of_chosen(self, query: FleetQuery, edges: tuple[float, ...], now: float) -> _Found:
+        """As `_of_all`, whatever the moments and the jobs: as many as can be read while one waits."""
+        views = self._views(query, now, edges[0])
+        jobs = replace(query, purpose="", weight="job", group_by=None)
         by_state = query.group_by == "state"
-        with self._spans.sums(views, edges, now, jobs, by_state=by_state) as running:
-            how = (query.weight, query.group_by, query.purpose)
-            return self._answer(
-                running.sums,
-                replace(query, state=""),
-                _windows(edges, query),
-                lambda window, make: running.made_of(window, how, make),
-            )
+        with self._spans.sums(views, edges, now, jobs, by_state=by_state, for_s=WAIT_S) as (running, missing):
+            found = self._answer_of_parts(running, replace(query, state=""))
+        return found._replace(missing=missing + self._service.roster.unmet)
 
-    def _views(self, query: FleetQuery, since: float = -math.inf) -> list[JobView]:
+    def _answer_of_parts(self, running: RunningSums, query: FleetQuery) -> _Found:
+        how = replace(query, begin=None, end=None, buckets=None)
+        windows = _windows(running.edges, query)
+        return self._answer(
+            running.sums, query, windows, lambda window, make: running.made_of(window, how, make)
+        )
+
+    def _views(self, query: FleetQuery, now: float, since: float = -math.inf) -> list[JobView]:
         """Jobs that are meant, of whatever purpose; not all of those that were over before a moment."""
         chosen = replace(query, purpose="")
-        return chosen.chosen(self._service.known_views(self._service.clock(), since))
+        return chosen.chosen(self._service.known_views(now, since, wait_s=WAIT_S))
 
     def _answer(
         self, sums: Sums, query: FleetQuery, windows: Sequence[Window], made_of: MadeOf = anew
@@ -134,6 +135,45 @@ class FleetReads:
             for window, (whole, groups) in zip(windows, answers, strict=True)
         ]
         return _Found(parts, left_out(sums, query, windows[0]))
+
+
+def shape_asked(query: FleetQuery, *, by_state: bool = False) -> Shape:
+    """The shape of the latest window in parts."""
+    return moving(WINDOWS_S[query.window], query.buckets or 1, by_state=by_state)
+
+
+def edges_asked(query: FleetQuery, now: float) -> tuple[float, ...]:
+    """Between which moments a query means jobs, other than in the latest window as a whole.
+
+    What goes on ends later than now, so that the same moments are meant when it is asked again.
+
+    >>> edges_asked(FleetQuery(window="1h", buckets=4), now=8000.0)
+    (4500.0, 5400.0, 6300.0, 7200.0, 8100.0)
+    """
+    begin, end, parts = query.begin, query.end, query.buckets or 1
+    if begin is None and end is None:
+        return shape_asked(query).edges_at(now)
+    if begin is None:
+        assert end is not None  # noqa: S101 - one of them is told
+        begin = end - WINDOWS_S[query.window]
+    if end is None:
+        end = _end_of_parts(begin, now, parts) if query.buckets else _next(now, HOUR_S)
+    return edges_of(begin, end, parts)
+
+
+def _end_of_parts(begin: float, now: float, parts: int) -> float:
+    """The end of parts from a moment up to now, each of whole minutes; short ones of whole seconds.
+
+    >>> _end_of_parts(0.0, 1000.0, 10), _end_of_parts(0.0, 100.0, 10)
+    (1200.0, 110.0)
+    """
+    size_s = max(now - begin, 0.0) / parts
+    return begin + parts * _next(size_s, SHORTEST_PART_S if size_s >= SHORTEST_PART_S else 1.0)
+
+
+def _next(amount: float, grain: float) -> float:
+    """The next multiple of a grain after an amount."""
+    return (amount // grain + 1) * grain
 
 
 def _windows(edges: Sequence[float], query: FleetQuery) -> list[Window]:

@@ -11,13 +11,14 @@ questions that come again and again go on while nobody asks (`followed.py`).
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ett_exporter.breath import breathe
-from ett_exporter.followed import PUT_AT_ONCE, Followed, SumsOfAll
+from ett_exporter.followed import PUT_AT_ONCE, Followed, Shape, SumsOfAll
 from ett_exporter.recent import Recent
 from ett_exporter.running_sums import RunningSums
 from ett_exporter.service import Service
@@ -49,7 +50,7 @@ class FleetSpans:
         self._lock = threading.Lock()
 
     @contextmanager
-    def sums(
+    def sums(  # noqa: PLR0913 - which jobs, which time, how long
         self,
         views: Sequence[JobView],
         edges: Sequence[float],
@@ -57,27 +58,38 @@ class FleetSpans:
         which: Hashable = None,
         *,
         by_state: bool = True,
-    ) -> Iterator[RunningSums]:
-        """The sums of some jobs in each part between `edges` (Unix seconds), and in all of them.
+        for_s: float = math.inf,
+    ) -> Iterator[tuple[RunningSums, int]]:
+        """The sums of some jobs in each part between `edges` (Unix seconds), and how many jobs they lack.
 
-        `which` says what jobs they are, where the same ones may be asked for again between these edges.
+        `which` says what jobs they are, where the same ones may be asked for again between these edges. Jobs
+        are read for `for_s` seconds, those first that were never read: who asks again finds more of them.
         Without `by_state` jobs are of one kind whatever state they are in, and a new state changes no sums.
         """
         running = self._running_sums(tuple(edges), which, by_state=by_state)
         begin, end = edges[0], edges[-1]
         views = [view for view in views if view.account.end >= begin and view.account.start < end]
+        go_on = self._before(self._monotonic() + for_s)
         with running.lock:
-            for number, view in enumerate(filter(running.is_new, views)):
+            running.keep_only(views)
+            new = sorted(filter(running.is_new, views), key=lambda view: running.knows(view.account.job_id))
+            for number, view in enumerate(new):
+                if not go_on():
+                    break
                 running.put(view, self._spreads.of_job(view, running.edges, now))
                 if number % PUT_AT_ONCE == 0:
                     breathe()
-            running.keep_only(views)
-            yield running
+            yield running, sum(not running.knows(view.account.job_id) for view in views)
 
     def going_on(self, edges: tuple[float, ...], now: float, *, by_state: bool = False) -> SumsOfAll | None:
-        """The sums of all jobs between edges, which are kept up from now on; None where their end is past."""
+        """The sums of all jobs between edges, kept up from now on; None where jobs count that left memory."""
         with self._lock:
             return self._followed.asked(edges, now, by_state=by_state)
+
+    def moving(self, shape: Shape, now: float) -> SumsOfAll:
+        """The sums of all jobs in the parts of a shape as they are now, kept up from now on."""
+        with self._lock:
+            return self._followed.going_on(shape, now)
 
     @contextmanager
     def of_all(

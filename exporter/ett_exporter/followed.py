@@ -3,16 +3,17 @@
     parts of 2 h, at 13:59:10       12:00 -- 14:00 goes on; its sums are kept up
                                     14:00 -- 16:00 begins soon; its sums are made ready
 
-The usual one is followed from the start of the exporter on, others from when they were asked for. Every view
-that is new in the roster is put in, some at a time, by a thread of its own (`FleetSpans.keep_up`). Pure but
-for what a caller hands in; a question of which jobs are still missing says how many.
+The usual one is followed from the start of the exporter on, others from when they were asked for. Questions
+about other moments are held for a while: who asks the same again finds more of it. Every view that is new in
+the roster is put in, some at a time, by a thread of its own (`FleetSpans.keep_up`). Pure but for what a
+caller hands in; a question of which jobs are still missing says how many.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ett_exporter.breath import breathe
 from ett_exporter.jobs import alone
@@ -36,6 +37,9 @@ FOLLOWED_FOR_S = 900.0
 """So long after somebody asked a question its sums go on."""
 MOST_FOLLOWED = 3
 """Questions beside the usual one; each takes some 1.5 kB a job."""
+HELD_FOR_S = 60.0
+"""So long after somebody asked about moments that do not go on their sums are kept up."""
+MOST_HELD = 3
 
 
 class Shape(NamedTuple):
@@ -43,22 +47,26 @@ class Shape(NamedTuple):
 
     >>> Shape(10.0, 2, 0.0).edges_at(34.0)
     (20.0, 30.0, 40.0)
+    >>> Shape(10.0, 2, 0.0, at_once=2).edges_at(42.0)
+    (40.0, 50.0, 60.0)
     """
 
     size_s: float
     parts: int
     offset_s: float
     by_state: bool = False
+    at_once: int = 1
+    """So many parts begin at a time: where they are tiny the latest are still to come."""
 
     def edges_at(self, moment: float) -> tuple[float, ...]:
-        """The edges of the parts at a moment (Unix seconds)."""
-        end = ((moment - self.offset_s) // self.size_s + 1) * self.size_s + self.offset_s
-        return edges_of(end - self.parts * self.size_s, end, self.parts)
+        """The edges of the parts at a moment (Unix seconds); an edge is the same number at all moments."""
+        last = ((moment - self.offset_s) // (self.size_s * self.at_once) + 1) * self.at_once
+        return tuple((last - left) * self.size_s + self.offset_s for left in range(self.parts, -1, -1))
 
     @property
     def lead_s(self) -> float:
         """How long before a part begins its sums are made ready."""
-        return min(LEAD_S, self.size_s / 4)
+        return min(LEAD_S, self.size_s * self.at_once / 4)
 
 
 USUAL = Shape(2 * HOUR_S, 12, 0.0)
@@ -74,13 +82,25 @@ def edges_of(begin: float, end: float, parts: int) -> tuple[float, ...]:
     return (*(begin + (end - begin) * place / parts for place in range(parts)), end)
 
 
+def moving(window_s: float, parts: int, *, by_state: bool = False) -> Shape:
+    """The shape of a time up to now in parts: their edges are multiples of their size, the last goes on.
+
+    >>> moving(86_400.0, 12) == USUAL
+    True
+    >>> moving(3600.0, 360)
+    Shape(size_s=10.0, parts=360, offset_s=0.0, by_state=False, at_once=6)
+    """
+    size_s = window_s / parts
+    return Shape(size_s, parts, 0.0, by_state, math.ceil(SHORTEST_PART_S / size_s))
+
+
 def shape_of(edges: Sequence[float], *, by_state: bool = False) -> Shape | None:
     """The shape that parts have; None where they are too small or too long, or begin at any odd moment.
 
     Who asks for the time up to now asks for other parts each time: nothing of them is worth going on with.
 
     >>> shape_of((7200.0, 7500.0, 7800.0))
-    Shape(size_s=300.0, parts=2, offset_s=0.0, by_state=False)
+    Shape(size_s=300.0, parts=2, offset_s=0.0, by_state=False, at_once=1)
     >>> shape_of((7201.0, 7501.0)) is None
     True
     """
@@ -142,23 +162,37 @@ class SumsOfAll:
         )
 
 
+_Key: TypeAlias = tuple[tuple[float, ...], bool]
+"""Edges, and whether the state of a job counts."""
+
+
 class Followed:
     """Which questions are followed, and their sums; held by one thread at a time."""
 
     def __init__(self, usual: Sequence[Shape] = (USUAL,)) -> None:
         self._asked_at = dict.fromkeys(usual, math.inf)
         self._most = len(self._asked_at) + MOST_FOLLOWED
-        self._sums: dict[tuple[tuple[float, ...], bool], SumsOfAll] = {}
+        self._held_at: dict[_Key, float] = {}
+        self._sums: dict[_Key, SumsOfAll] = {}
+
+    def going_on(self, shape: Shape, now: float) -> SumsOfAll:
+        """The sums of the parts of a shape as they are now; they are followed from now on."""
+        self._follow(shape, now)
+        return self._of(shape.edges_at(now), by_state=shape.by_state)
 
     def asked(self, edges: tuple[float, ...], now: float, *, by_state: bool) -> SumsOfAll | None:
-        """The sums of a question, which is followed from now on; None where its last part does not go on."""
+        """The sums of a question, kept up from now on; None where it is about jobs that left the roster."""
         shape = shape_of(edges, by_state=by_state)
-        if shape is None:
-            return None
-        if edges in {shape.edges_at(now), shape.edges_at(now + shape.lead_s)}:
+        if shape is not None and edges in {shape.edges_at(now), shape.edges_at(now + shape.lead_s)}:
             self._follow(shape, now)
             return self._of(edges, by_state=by_state)
-        return self._sums.get((edges, by_state)) if edges[-1] <= now < edges[-1] + GRACE_S else None
+        key = (edges, by_state)
+        if key in self._sums and edges[-1] <= now < edges[-1] + GRACE_S:
+            return self._sums[key]
+        if edges[0] < now - LONGEST_S:
+            return None
+        self._hold(key, now)
+        return self._of(edges, by_state=by_state)
 
     def due(self, now: float) -> list[SumsOfAll]:
         """The sums that are to be kept up, and made ready; those that nobody will ask for go."""
@@ -170,6 +204,8 @@ class Followed:
             for shape in self._asked_at
             for moment in (now, now + shape.lead_s)
         ]
+        self._held_at = {key: at for key, at in self._held_at.items() if now - at < HELD_FOR_S}
+        wanted += self._held_at
         self._sums = {
             key: sums
             for key, sums in self._sums.items()
@@ -188,3 +224,9 @@ class Followed:
             self._asked_at[shape] = now
         if len(self._asked_at) > self._most:
             del self._asked_at[min(self._asked_at, key=lambda each: self._asked_at[each])]
+
+    def _hold(self, key: _Key, now: float) -> None:
+        self._held_at.pop(key, None)
+        self._held_at[key] = now
+        while len(self._held_at) > MOST_HELD:
+            del self._held_at[next(iter(self._held_at))]

@@ -234,7 +234,11 @@ class WhatIfQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs (those that train, unless told) and time (`window`, or `begin` and `end`), cut how."""
+    """Which jobs (those that train, unless told) and time (`window`, or `begin` and `end`), cut how.
+
+    A beginning alone means up to now, an end alone the window before it. Parts of a window up to now begin
+    at multiples of their length, and the last one goes on: an hour in 12 parts at 13:07 is 12:10 to 13:10.
+    """
 
     purpose: Words = TRAINING
     window: Literal["1h", "24h", "7d"] = "24h"
@@ -244,7 +248,18 @@ class FleetQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     group_by: (
         Literal["cluster", "team", "model", "scheduler", "purpose", "accelerator_type", "state"] | None
     ) = None
-    buckets: Annotated[int, msgspec.Meta(ge=1, le=500)] | None = None
+    buckets: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                ge=1,
+                le=500,
+                description="equal parts; of a window up to now (not of begin and end) they begin at "
+                "multiples of their length, and the last one goes on",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class ChangesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

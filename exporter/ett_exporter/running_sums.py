@@ -165,9 +165,8 @@ class RunningSums:
 
     def keep_only(self, views: Sequence[JobView]) -> None:
         """Take out the jobs that are not among these."""
-        if len(self._entries) > len(views):
-            for job_id in self._entries.keys() - {view.account.job_id for view in views}:
-                self.drop(job_id)
+        for job_id in self._entries.keys() - {view.account.job_id for view in views}:
+            self.drop(job_id)
 
     def _change(self, old: _Entry | None, new: _Entry | None) -> None:
         """A job that had put in one thing puts in another; None where it is not there."""

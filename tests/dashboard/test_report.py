@@ -20,6 +20,7 @@ from ett_core.throughput import Throughput
 from ett_dashboard.chart import plotly_file
 from ett_dashboard.columns import count, seconds, text
 from ett_dashboard.failures.rows import Failures, JobFailure, Nodes, Regressions
+from ett_dashboard.fleet.questions import by_group
 from ett_dashboard.fleet.rows import FleetTime, FleetWindow
 from ett_dashboard.job.rows import Decisions
 from ett_dashboard.regressions.rows import Families, Runs
@@ -27,7 +28,7 @@ from ett_dashboard.report import fleet, job
 from ett_dashboard.report.fleet import FleetReport
 from ett_dashboard.report.page import digest, document, script
 from ett_dashboard.report.pieces import Chart, Columns, listed, rendered
-from ett_dashboard.report.reading import write
+from ett_dashboard.report.reading import READ_FOR_S, whole, write
 from ett_dashboard.report.rows import ReportedJob
 from ett_dashboard.rows import EvidenceRow, Job, StretchRow
 
@@ -286,6 +287,32 @@ def test_a_huge_job_stays_small():
     assert len(page) < 6_000_000
     assert b"180 earlier ones" in page
     assert b"375 more lines are left out" in page
+
+
+@pytest.mark.parametrize(("takes_s", "asked", "missing"), [(1.0, 3, 0), (READ_FOR_S / 2, 2, 1)])
+def test_a_report_waits_until_the_exporter_has_read_all_jobs_but_not_for_ever(takes_s, asked, missing):
+    """The same question is asked again; where that takes too long the report says how many jobs it lacks."""
+    nothing = FleetTime(key="", total=0.0)
+    answers = [
+        FleetWindow(as_of=AT, begin=0.0, end=AT, all=nothing, missing=missing) for missing in (2, 1, 0)
+    ]
+    heard, passed_s = [], iter(range(10))
+
+    class Exporter:
+        def ask(self, question):
+            heard.append(question)
+            return answers[len(heard) - 1]
+
+    question = by_group("30d", "team", AT)
+    told = whole(Exporter(), question, lambda: next(passed_s) * takes_s)
+    assert (heard, told.missing) == ([question] * asked, missing)
+
+
+def test_a_report_of_a_short_window_asks_for_the_window_that_the_exporter_keeps_ready():
+    """Longer ones are two moments: the same whenever they are asked for again."""
+    assert dict(by_group("7d", "team", AT).parameters)["window"] == "7d"
+    month = dict(by_group("30d", "team", AT).parameters)
+    assert float(month["end"]) - float(month["begin"]) == 30 * 86_400
 
 
 def test_a_file_is_put_in_its_place_whole(tmp_path):

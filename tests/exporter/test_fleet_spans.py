@@ -19,7 +19,7 @@ from ett_exporter.queries import FleetQuery
 def parts(spans, view, edges, now):
     """Nanoseconds by component in each part, and in all."""
     names = [*(str(place) for place in range(len(edges) - 1)), "whole"]
-    with spans.sums([view], edges, now, "all") as running:
+    with spans.sums([view], edges, now, "all") as (running, _):
         return [[dict(total.amounts_ns(name)) for _, total in running.sums.of_window(name)] for name in names]
 
 
@@ -102,7 +102,7 @@ def test_sums_that_go_on_are_those_of_the_jobs_as_they_are(seed, by_state):
 
 def added(spans, views, edges, now, by_state):
     """Jobs, nanoseconds by component and moments by part and kind of job; what was made of parts holds."""
-    with spans.sums(views, edges, now, "all", by_state=by_state) as running:
+    with spans.sums(views, edges, now, "all", by_state=by_state) as (running, _):
         assert groups(running, edges) == groups_of(running.sums, EVERYTHING, windows(edges), {})
         return {
             name: {
@@ -138,6 +138,6 @@ def test_what_was_made_of_a_part_that_is_over_is_not_made_again():
         one.tell([report])
         now = report.time + 1.0
         edges = edges_at(now, 300.0, 6)
-        with spans.sums([one.job.view(now)], edges, now, "all") as running:
+        with spans.sums([one.job.view(now)], edges, now, "all") as (running, _):
             found.append(groups(running, edges))
     assert [before is after for before, after in zip(*found, strict=True)] == [False, *[True] * 5, False]

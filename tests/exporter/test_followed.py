@@ -13,7 +13,18 @@ from plausible import EPOCH, plausible
 
 from ett_core import events as ev
 from ett_exporter.fleet_spans import FleetSpans
-from ett_exporter.followed import FOLLOWED_FOR_S, GRACE_S, LEAD_S, MOST_FOLLOWED, USUAL, Followed, Shape
+from ett_exporter.followed import (
+    FOLLOWED_FOR_S,
+    GRACE_S,
+    HELD_FOR_S,
+    LEAD_S,
+    MOST_FOLLOWED,
+    MOST_HELD,
+    USUAL,
+    Followed,
+    Shape,
+    moving,
+)
 
 PART_S, PARTS = 300.0, 6
 SHAPE = Shape(PART_S, PARTS, 0.0)
@@ -22,7 +33,11 @@ SHAPE = Shape(PART_S, PARTS, 0.0)
 def asked(spans, some, shape=SHAPE, at=None):
     """Jobs, nanoseconds and moments by part and kind of job, and how many jobs are missing."""
     edges = shape.edges_at(some.now if at is None else at)
-    sums = spans.going_on(edges, some.now, by_state=shape.by_state)
+    sums = (
+        spans.moving(shape, some.now)
+        if at is None
+        else spans.going_on(edges, some.now, by_state=shape.by_state)
+    )
     with spans.of_all(sums, some.now, math.inf, math.inf) as (running, missing):
         return found(running, edges), missing
 
@@ -30,7 +45,7 @@ def asked(spans, some, shape=SHAPE, at=None):
 def read_anew(some, shape=SHAPE):
     """The same as a question finds it that reads every job."""
     edges, views = shape.edges_at(some.now), some.roster.since(0)[1]
-    with FleetSpans(some).sums(views, edges, some.now, "all", by_state=shape.by_state) as running:
+    with FleetSpans(some).sums(views, edges, some.now, "all", by_state=shape.by_state) as (running, _):
         return found(running, edges)
 
 
@@ -186,8 +201,8 @@ def test_the_usual_question_is_followed_from_the_start_and_its_next_part_is_made
     _, second = followed.due(end - LEAD_S)
     assert (second.running.edges[:-1], followed.due(end)) == (first.running.edges[1:], [second])
     assert followed.asked(first.running.edges, end + GRACE_S - 1, by_state=False) is first
-    followed.due(end + GRACE_S)
-    assert followed.asked(first.running.edges, end + GRACE_S, by_state=False) is None
+    assert followed.due(end + GRACE_S) == [second]
+    assert followed.asked(first.running.edges, end + GRACE_S, by_state=False) is not first
 
 
 def test_questions_that_nobody_asks_any_more_are_followed_for_a_while_and_only_so_many():
@@ -209,12 +224,95 @@ def test_questions_that_nobody_asks_any_more_are_followed_for_a_while_and_only_s
         pytest.param((EPOCH - 3599.0, EPOCH + 1.0), id="up to now"),
         pytest.param((EPOCH + 7200.0, EPOCH + 14400.0), id="not begun"),
         pytest.param((EPOCH - 30.0, EPOCH, EPOCH + 30.0), id="tiny parts"),
-        pytest.param((EPOCH - 86_400.0 * 30, EPOCH + 3600.0), id="longer than jobs that are over stay"),
     ],
 )
-def test_questions_that_will_not_come_again_are_not_followed(edges):
-    """They are answered by reading the jobs that they are about."""
+def test_questions_about_moments_that_do_not_go_on_are_held_for_a_while(edges):
+    """Who asks the same again finds the same sums, in which there is more by then."""
     followed = Followed()
-    before = followed.due(EPOCH)
-    assert followed.asked(edges, EPOCH, by_state=False) is None
-    assert followed.due(EPOCH) == before
+    usual = followed.due(EPOCH)
+    held = followed.asked(edges, EPOCH, by_state=False)
+    later = EPOCH + HELD_FOR_S - 1
+    assert followed.due(EPOCH) == [*usual, held]
+    assert followed.asked(edges, later, by_state=False) is held
+    assert followed.due(later + HELD_FOR_S - 1) == [*usual, held]
+    assert followed.due(later + HELD_FOR_S) == usual
+
+
+def test_of_questions_about_odd_moments_those_that_were_asked_last_are_held():
+    """Who asks for the time up to now has another question each time."""
+    followed = Followed()
+    usual = followed.due(EPOCH)
+    held = [
+        followed.asked((EPOCH - 3600.0 + later, EPOCH + later), EPOCH + later, by_state=False)
+        for later in range(1, MOST_HELD + 3)
+    ]
+    assert followed.due(EPOCH + MOST_HELD + 2) == [*usual, *held[-MOST_HELD:]]
+
+
+def test_time_before_that_of_the_jobs_in_memory_is_not_kept_up():
+    """Jobs that were over before are read for the question."""
+    assert Followed().asked((EPOCH - 86_400.0 * 30, EPOCH + 3600.0), EPOCH, by_state=False) is None
+
+
+@pytest.mark.parametrize("parts", [1, 7, 11, 12, 24, 144, 500])
+@pytest.mark.parametrize("window_s", [3600.0, 86_400.0, 604_800.0])
+def test_parts_of_a_window_up_to_now_hold_now_and_move_by_a_minute_or_more(window_s, parts):
+    """An edge is the same number whenever it is asked for, however odd the size of the parts."""
+    shape, source = moving(window_s, parts), random.Random(parts)
+    for _ in range(50):
+        now = EPOCH + source.uniform(0, 2 * window_s)
+        edges = shape.edges_at(now)
+        moves_s = shape.at_once * shape.size_s
+        assert edges[-1] - moves_s - 1e-3 <= now < edges[-1]
+        assert edges[-1] - edges[0] == pytest.approx(window_s)
+        assert moves_s >= 60.0 - 1e-9
+        after = shape.edges_at(now + moves_s)
+        assert after[: -shape.at_once][:1] == edges[shape.at_once :][:1]
+        assert set(edges[shape.at_once :]) <= set(after)
+
+
+@pytest.mark.parametrize("seed", range(50 if os.environ.get("ETT_FULL") == "1" else 3))
+@pytest.mark.parametrize("parts", [7, 11, 144])
+def test_sums_of_parts_of_odd_or_tiny_sizes_are_those_of_every_job(seed, parts):
+    """Sums that go on for an hour in so many parts, and such of moments that stay what they are."""
+    source = random.Random(seed)
+    told = {f"job-{number}": late(plausible(source)[0], source) for number in range(3)}
+    some, shape = SomeJobs(), moving(3600.0, parts)
+    spans, odd = FleetSpans(some), tuple(EPOCH + 37.25 * edge for edge in range(10))
+    while any(told.values()):
+        first = min(due[0][0] for due in told.values() if due)
+        some.now = max(some.now, first) + source.choice((5.0, 60.0))
+        for name, events in told.items():
+            came = [event for moment, event in events if moment <= some.now]
+            del events[: len(came)]
+            if came:
+                some.tell(name, came)
+        if source.random() < 0.3:
+            some.renew()
+            assert asked(spans, some, shape) == (read_anew(some, shape), 0)
+            with spans.of_all(spans.going_on(odd, some.now), some.now, math.inf, math.inf) as (running, _):
+                held = found(running, odd)
+            assert held == between(FleetSpans(some), some, odd)
+
+
+def between(spans, some, edges):
+    """The same as `asked`, of moments, read from every job."""
+    with spans.sums(some.roster.since(0)[1], edges, some.now, by_state=False) as (running, _):
+        return found(running, edges)
+
+
+def test_jobs_that_are_not_read_while_one_waits_are_counted_and_come_when_one_asks_again():
+    """Those that were never read come first; once none is missing, all is as if one had waited."""
+    some = SomeJobs()
+    for _ in time_passes(some, 6, 20):
+        pass
+    views, edges = some.roster.since(0)[1], (EPOCH + 61.0, EPOCH + 500.0, EPOCH + 999.0)
+    passed_s = iter(range(10**6))
+    spans = FleetSpans(some, monotonic=lambda: float(next(passed_s)))
+    lacked = []
+    while not lacked or lacked[-1]:
+        with spans.sums(views, edges, some.now, "all", by_state=False, for_s=2.5) as (running, missing):
+            lacked.append(missing)
+            told = found(running, edges)
+    assert lacked == [4, 2, 0]
+    assert told == between(FleetSpans(some), some, edges)

@@ -297,11 +297,14 @@ def test_a_span_of_the_fleet_is_exact(api):
     ],
 )
 def test_buckets_add_up_to_their_window(api, weight, chosen):
-    """Equal parts follow each other; what they hold together is what the window holds without parts."""
-    whole = api.get("/api/v1/fleet", window="1h", weight=weight, **chosen)
+    """Equal parts follow each other; what they hold together is what their time holds without parts."""
     cut = api.get("/api/v1/fleet", window="1h", weight=weight, buckets=144, **chosen)
     parts = cut["over_time"]
+    when = {"begin": cut["begin"], "end": cut["end"]}
+    whole = api.get("/api/v1/fleet", **when, weight=weight, **chosen)
     assert {**cut, "over_time": []} == approximately_all(whole)
+    assert cut["end"] - cut["begin"] == 3600.0
+    assert NOW < cut["end"] <= NOW + 75.0
     assert [part["begin"] for part in parts[1:]] == [part["end"] for part in parts[:-1]]
     assert (parts[0]["begin"], parts[-1]["end"], len(parts)) == (whole["begin"], whole["end"], 144)
     assert sum(bool(part["all"]["total"]) for part in parts) > 2
@@ -311,6 +314,31 @@ def test_buckets_add_up_to_their_window(api, weight, chosen):
     for part in parts:
         groups = sum(group["total"] for group in part["fleet"])
         assert groups == pytest.approx(part["all"]["total"] if "group_by" in chosen else 0.0)
+    assert api.get("/api/v1/fleet", window="1h", weight=weight, buckets=144, **chosen) == cut
+
+
+@pytest.mark.parametrize("chosen", [{}, {"group_by": "state"}, {"text": "team/"}])
+def test_one_part_of_a_window_is_the_window(api, chosen):
+    """The latest hour in one part is the latest hour."""
+    whole = api.get("/api/v1/fleet", window="1h", **chosen)
+    cut = api.get("/api/v1/fleet", window="1h", buckets=1, **chosen)
+    ((part,)) = cut["over_time"]
+    assert {**cut, "over_time": []} == whole
+    assert part == {name: whole[name] for name in ("begin", "end", "all", "fleet")}
+
+
+@pytest.mark.parametrize("chosen", [{}, {"group_by": "state", "weight": "cost"}, {"text": "team/"}])
+def test_a_beginning_alone_means_up_to_now_and_an_end_alone_the_window_before_it(api, chosen):
+    """As between two moments."""
+    begin = BEGIN + 30.0
+    since = api.get("/api/v1/fleet", begin=begin, **chosen)
+    assert since == api.get("/api/v1/fleet", begin=begin, end=NOW, **chosen)
+    until = api.get("/api/v1/fleet", end=begin, window="1h", **chosen)
+    assert until == api.get("/api/v1/fleet", begin=begin - 3600.0, end=begin, **chosen)
+    parts = api.get("/api/v1/fleet", begin=begin, buckets=9, **chosen)
+    assert parts["end"] > NOW
+    assert parts["all"] == since["all"]
+    assert parts["over_time"][-1]["begin"] <= NOW
 
 
 def approximately_all(fleet):

@@ -81,10 +81,16 @@ def over_time(name: str, weight: Weighing, chosen: Mapping[str, str], now: float
     return _fleet(weight, chosen, PARTS_KEPT_S, **when)
 
 
-def by_group(begin: float, end: float, label: str) -> Question[FleetWindow]:
-    """Where the held time of all jobs went between two moments, and that of each group by a label."""
-    given = {"begin": f"{begin:.3f}", "end": f"{end:.3f}", "weight": "accelerator", "group_by": label}
-    return Question("/api/v1/fleet", FleetWindow, tuple(given.items()))
+def by_group(name: str, label: str, now: float) -> Question[FleetWindow]:
+    """Where the held time of all jobs went within a window, and that of each group by a label.
+
+    The exporter has the sums of short windows; of longer ones it reads every job.
+    """
+    begin = now - WINDOWS_S[name]
+    when = {"window": name} if name in PARTS else {"begin": f"{begin:.3f}", "end": f"{now:.3f}"}
+    return Question(
+        "/api/v1/fleet", FleetWindow, tuple((when | {"weight": "accelerator", "group_by": label}).items())
+    )
 
 
 def _fleet(weight: Weighing, chosen: Mapping[str, str], keep_s: float, **when: str) -> Question[FleetWindow]:

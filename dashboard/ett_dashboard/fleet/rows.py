@@ -32,7 +32,7 @@ class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
 class FleetWindow(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `GET /api/v1/fleet`.
 
-    `left_out`: jobs that are there for something else; `missing`: jobs that are not read yet after a start.
+    `left_out`: jobs that are there for something else; `missing`: jobs that are not read yet.
     """
 
     as_of: float

@@ -24,13 +24,13 @@ def left_out(count: int) -> str:
 
 
 def missing(count: int) -> str:
-    """Of the jobs that are in no figure yet, as the exporter has just started; empty without any.
+    """Of the jobs that are in no figure yet, as after a start of the exporter; empty without any.
 
     >>> missing(1)
-    '1 job is not counted here yet: the exporter has started and is still reading it.'
+    '1 job is not counted here yet: the exporter is still reading it.'
     """
     be, them = ("is", "it") if count == 1 else ("are", "them")
-    why = f"the exporter has started and is still reading {them}"
+    why = f"the exporter is still reading {them}"
     return f"{many(count, 'job')} {be} not counted here yet: {why}." if count else ""
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from html import escape
 from pathlib import Path
 
 from ett_dashboard.chart import plotly_file
-from ett_dashboard.client import Api
+from ett_dashboard.client import Api, Question
 from ett_dashboard.failures import questions
 from ett_dashboard.fleet.questions import by_group, jobs
+from ett_dashboard.fleet.rows import FleetWindow
 from ett_dashboard.job.questions import decisions
 from ett_dashboard.report import fleet, job, rows
 from ett_dashboard.report.fleet import FleetReport
 from ett_dashboard.report.page import document
 from ett_dashboard.report.pieces import Piece
 from ett_dashboard.windows import WINDOWS_S
+
+READ_FOR_S = 60.0
+"""So long a report waits until the exporter has read all jobs; then it says how many it lacks."""
 
 
 def job_report(api: Api, job_id: str, zone: tzinfo) -> bytes:
@@ -45,7 +50,7 @@ def fleet_report(api: Api, window: str, zone: tzinfo, now: float) -> bytes:
     begin = now - WINDOWS_S[window]
     told = FleetReport(
         window=window,
-        time=api.ask(by_group(begin, now, "team")),
+        time=whole(api, by_group(window, "team", now)),
         jobs=[row for row in api.ask(jobs({})).jobs if row.end >= begin],
         failures=api.ask(questions.failures(window, "lost", {})),
         nodes=api.ask(questions.nodes(window, {})),
@@ -54,6 +59,17 @@ def fleet_report(api: Api, window: str, zone: tzinfo, now: float) -> bytes:
         runs=api.ask(questions.runs(window, {}, "")),
     )
     return _file(fleet.title(told), fleet.pieces(told, zone), told.time.as_of, zone)
+
+
+def whole(
+    api: Api, question: Question[FleetWindow], monotonic: Callable[[], float] = time.monotonic
+) -> FleetWindow:
+    """Where the time went; one asks again while the exporter reads jobs for it, up to a limit."""
+    until_s = monotonic() + READ_FOR_S
+    told = api.ask(question)
+    while told.missing and monotonic() < until_s:
+        told = api.ask(question)
+    return told
 
 
 def write(path: Path, content: bytes) -> None:
