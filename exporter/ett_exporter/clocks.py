@@ -18,6 +18,7 @@ NOTEWORTHY_OFFSET_S = 2.0
 """Below this, clocks count as equal: it may be the way through the network."""
 NOTEWORTHY_CHANGE_S = 0.5
 LATEST_MOMENT = 4e9
+JUST_AFTER_S = 0.001
 LONGEST_WAY_S = 15.0
 """A request is longer on its way than this only if its sender waits longer than ours do."""
 
@@ -102,6 +103,17 @@ def is_noteworthy(offset_s: float, recorded_s: float | None) -> bool:
     before_s = recorded_s or 0.0
     beyond = max(abs(offset_s), abs(before_s)) > NOTEWORTHY_OFFSET_S
     return beyond and (recorded_s is None or abs(offset_s - before_s) > NOTEWORTHY_CHANGE_S)
+
+
+def moment_after(noted_at: float | None, now: float) -> float:
+    """The time of a `clock` event: after that of the one before, also where our own clock was set back.
+
+    The latest one counts. What a clock that had leapt ahead was made to say would else count until then.
+
+    >>> moment_after(None, 50.0), moment_after(40.0, 50.0), moment_after(90.0, 50.0)
+    (50.0, 50.0, 90.001)
+    """
+    return now if noted_at is None else max(now, noted_at + JUST_AFTER_S)
 
 
 def clock_event(of: Event, *, writer: str, seq: int, now: float, offset_s: float) -> Clock:

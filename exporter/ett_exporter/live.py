@@ -61,8 +61,8 @@ class LiveJob:
         """`last_received_at` as it was when the rows of the job were written."""
         self.closed_end = math.inf
         """When the job ended, as those rows say (Unix seconds)."""
-        self.look_at = 0.0
-        """When it is worth asking again whether the job is over (Unix seconds)."""
+        self.looked_at = -math.inf
+        """When it was asked last whether the job is over (Unix seconds)."""
         self.known_view: JobView | None = None
         """The view that was made last; events may have come since."""
         self._changed = False
@@ -291,3 +291,11 @@ class LiveJob:
         if known is not None and known.finished and not self._details_changed and now >= known.as_of:
             return replace(known, as_of=now)
         return self._folds.fold.account(now)
+
+
+def is_silent(last_received_at: float, now: float, for_s: float) -> bool:
+    """Whether nothing came of a job for longer than this.
+
+    What came while the clock was ahead, and was set back since, came some time ago as well.
+    """
+    return abs(now - last_received_at) > for_s

@@ -74,6 +74,15 @@ class Shard(msgspec.Struct, frozen=True):
         return f"{self.index}/{self.count}"
 
 
+def place_of(shard: Shard | None) -> int:
+    """The place of an exporter in the database: 0 where it has all of it, else that of its share.
+
+    >>> place_of(None), place_of(Shard(0, 3))
+    (0, 1)
+    """
+    return 0 if shard is None else shard.index + 1
+
+
 class Ownership(Protocol):
     """The right to write, until `release`."""
 
@@ -160,7 +169,7 @@ class SessionOwnership:
         """
         self._engine = engine
         self._shard = shard
-        self._place = 0 if shard is None else shard.index + 1
+        self._place = place_of(shard)
         self._token = secrets.token_hex(16)
         self._lock = threading.Lock()
         self._looked_s = monotonic()

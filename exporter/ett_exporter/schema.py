@@ -124,8 +124,19 @@ writers = Table(
     Column("writer", String(256), primary_key=True),
     Column("ranges", Text, nullable=False),
     Column("clock_offset_s", Float),
+    Column("clock_noted_at", Float),
 )
-"""Which sequence numbers of each writer are held; written with the segment that brings them."""
+"""Which sequence numbers of each writer are held, written with the segment that brings them; what the latest
+`clock` event says of it, and its time."""
+
+clock_readings = Table(
+    "clock_readings",
+    metadata,
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("read_at", Float, nullable=False),
+    Column("steady_since", Float, nullable=False),
+)
+"""How the clock of each exporter went (`clock_readings.py`); places are those of `owners`."""
 
 segments = Table(
     "segments",
@@ -185,7 +196,14 @@ def _merge_segments(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE segments ADD COLUMN held TEXT")
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_keep_closed_jobs, _merge_segments)
+def _read_clocks(connection: Connection) -> None:
+    """How clocks went: that of each exporter, and when the ones of writers were noted."""
+    real = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "FLOAT"
+    connection.exec_driver_sql(f"ALTER TABLE writers ADD COLUMN clock_noted_at {real}")
+    clock_readings.create(connection)
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_keep_closed_jobs, _merge_segments, _read_clocks)
 """Step n brings version n + 1 to n + 2; steps are only ever appended."""
 LATEST = 1 + len(MIGRATIONS)
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ett_core.refusals import Refused
-from ett_exporter.clocks import clock_event, is_noteworthy
+from ett_exporter.clocks import clock_event, is_noteworthy, moment_after
 from ett_exporter.cuts import Cut
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
 from ett_exporter.jobs import Jobs
-from ett_exporter.live import LiveJob, Taken
+from ett_exporter.live import LiveJob, Taken, is_silent
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store, raw_line
 from ett_exporter.tokens import EVERYTHING, Grant
@@ -179,7 +179,7 @@ class Service:
     def is_shown(self, view: JobView, now: float) -> bool:
         """Whether a job is on /metrics: not where it ended longer than the grace ago."""
         last_received_at = self.jobs.by_id[view.account.job_id].last_received_at
-        return not view.account.finished or now - last_received_at <= self.settings.ended_grace_s
+        return not view.account.finished or not is_silent(last_received_at, now, self.settings.ended_grace_s)
 
     def view(self, job_id: str, now: float) -> JobView | None:
         """One job in one row as of `now`; None where it is unknown."""
@@ -251,17 +251,18 @@ class Service:
     def _compare_clocks(self, segment: Segment, offset_s: float | None) -> None:
         if offset_s is None:
             return
-        if is_noteworthy(offset_s, self.store.clock_offset_s(segment.job_id, segment.writer)):
-            self._record_clock(segment, offset_s)
+        noted = self.store.noted_clock(segment.job_id, segment.writer)
+        if is_noteworthy(offset_s, noted.offset_s):
+            self._record_clock(segment, offset_s, moment_after(noted.at, self.clock()))
 
-    def _record_clock(self, segment: Segment, offset_s: float) -> None:
+    def _record_clock(self, segment: Segment, offset_s: float, at: float) -> None:
         with self._lock:
             seq = self._clock_seqs.get(segment.job_id, 0)
             self._clock_seqs[segment.job_id] = seq + 1
         last = segment.lines[-1].event
-        event = clock_event(last, writer=self._writer, seq=seq, now=self.clock(), offset_s=offset_s)
+        event = clock_event(last, writer=self._writer, seq=seq, now=at, offset_s=offset_s)
         self._keep(Segment(segment.job_id, self._writer, [raw_line(event)]))
-        self.store.record_clock_offset(segment.job_id, segment.writer, offset_s)
+        self.store.note_clock(segment.job_id, segment.writer, offset_s, at)
 
     def _count(self, **more: float) -> None:
         with self._lock:

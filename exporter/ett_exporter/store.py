@@ -16,10 +16,11 @@ import msgspec
 from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, insert, literal_column, select
 
 from ett_core.events import AnyEvent, encode
-from ett_exporter import closed_rows, merging, restored, segment_rows, snapshot_rows
+from ett_exporter import clock_readings, closed_rows, merging, restored, segment_rows, snapshot_rows
 from ett_exporter.arrivals import WRITERS_REMEMBERED, Arrivals
+from ett_exporter.clock_readings import Reading
 from ett_exporter.ingest import Line, Segment
-from ett_exporter.owners import Shard
+from ett_exporter.owners import Shard, place_of
 from ett_exporter.places import LAST_ID, Kept, Place, Snapshot, Stored
 from ett_exporter.recent import Recent
 from ett_exporter.schema import jobs, journal_offsets, segments, writers
@@ -46,6 +47,13 @@ class KnownJob(msgspec.Struct, frozen=True, gc=False):
         return self.closed_through is not None and self.closed_through >= self.last_received_at
 
 
+class NotedClock(msgspec.Struct, frozen=True, gc=False):
+    """What was noted last of a writer's clock, and the time of the event that says so; None: nothing was."""
+
+    offset_s: float | None
+    at: float | None
+
+
 class JournalOffset(msgspec.Struct, frozen=True, gc=False):
     """How far a watched journal has been read: bytes and lines of the file with this inode."""
 
@@ -64,7 +72,7 @@ class Store:
 
     def __init__(self, database: str, shard: Shard | None = None) -> None:
         self.shard = shard
-        self._offsets: Recent[tuple[str, str], tuple[float | None]] = Recent(WRITERS_REMEMBERED)
+        self._offsets: Recent[tuple[str, str], NotedClock] = Recent(WRITERS_REMEMBERED)
         self._offsets_lock = threading.Lock()
         self.transactions = Transactions(database, shard)
         self._statements = Statements(is_postgresql=self.transactions.is_postgresql)
@@ -97,26 +105,38 @@ class Store:
         """
         return self._arrivals.keep(segment, received_at)
 
-    def clock_offset_s(self, job_id: str, writer: str) -> float | None:
-        """The offset last recorded of a writer's clock."""
+    def noted_clock(self, job_id: str, writer: str) -> NotedClock:
+        """What was noted last of a writer's clock."""
         key = (job_id, writer)
         with self._offsets_lock:
             known = self._offsets.get(key)
         if known is None:
+            query = select(writers.c.clock_offset_s, writers.c.clock_noted_at).where(_is(key))
             with self.transactions.reading() as connection:
-                query = select(writers.c.clock_offset_s).where(_is(key))
-                known = (connection.execute(query).scalar_one_or_none(),)
+                row = connection.execute(query).first()
+            known = NotedClock(*row) if row else NotedClock(None, None)
             with self._offsets_lock:
                 self._offsets.put(key, known)
-        return known[0]
+        return known
 
-    def record_clock_offset(self, job_id: str, writer: str, offset_s: float) -> None:
-        """Remember the offset that was recorded as an event."""
+    def note_clock(self, job_id: str, writer: str, offset_s: float, at: float) -> None:
+        """Remember the offset that an event of the time `at` tells."""
         key = (job_id, writer)
+        noted = {"clock_offset_s": offset_s, "clock_noted_at": at}
         with self.transactions.writing() as connection:
-            connection.execute(writers.update().where(_is(key)).values(clock_offset_s=offset_s))
+            connection.execute(writers.update().where(_is(key)).values(**noted))
         with self._offsets_lock:
-            self._offsets.put(key, (offset_s,))
+            self._offsets.put(key, NotedClock(offset_s, at))
+
+    def clock_reading(self) -> Reading | None:
+        """How the clock of this exporter went, as it was written last."""
+        with self.transactions.reading() as connection:
+            return clock_readings.read(connection, place_of(self.shard))
+
+    def write_clock_reading(self, reading: Reading) -> None:
+        """Write how the clock of this exporter goes."""
+        with self.transactions.writing() as connection:
+            clock_readings.write(connection, place_of(self.shard), reading)
 
     def jobs(self) -> list[KnownJob]:
         """All jobs of this replica, in the order in which they were first heard of."""

@@ -31,6 +31,7 @@ from ett_core.events import (
     encode,
 )
 from ett_exporter.answers import page_answer
+from ett_exporter.clock_readings import STEADY_S, Reading
 from ett_exporter.closed import ClosedJob, between, page_of, rows_of
 from ett_exporter.live import LiveJob
 from ett_exporter.settings import Limits
@@ -241,6 +242,7 @@ def test_pruning_that_was_cut_short_goes_on(tmp_path, story):
         opened.send(story("a"))
         opened.now = NOW + 91 * DAY_S
         opened.service.upkeep.close_jobs(opened.now)
+        store.write_clock_reading(Reading(opened.now, opened.now - STEADY_S))
         opened.service.upkeep.prune(opened.now, lambda: False)
         assert store.prune("a", most=2) == 2
         assert opened.segments("a") > 0

@@ -9,6 +9,7 @@ import msgspec
 
 from ett_core.events import AnyEvent
 from ett_exporter.answers import page_answer
+from ett_exporter.clock_readings import STEADY_S, Reading
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
@@ -36,7 +37,8 @@ class Opened:
         return msgspec.to_builtins(page_answer(page))
 
     def clean(self, go_on: Callable[[], bool] = lambda: True) -> None:
-        """What the keeper does once a minute."""
+        """What the keeper does once a minute, of a clock that made no leap for a week."""
+        self.store.write_clock_reading(Reading(self.now, self.now - STEADY_S))
         self.service.upkeep.close_jobs(self.now)
         self.service.upkeep.prune(self.now)
         self.service.upkeep.merge_segments(self.now, go_on)
