@@ -142,8 +142,8 @@ class Arrivals:
         ranges = {(row[0], row[1]): row[2] for row in connection.execute(query)}
         return known | {key: Sequences.parse(ranges.get(key, "")) for key in missing}
 
-    @staticmethod
     def _stored_texts(
+        self,
         connection: Connection,
         key: tuple[str, str],
         lines: Sequence[Line],
@@ -171,7 +171,7 @@ class Arrivals:
         for held, first, last, blob in found:
             ranges = [range(first, last + 1)] if held is None else ranges_in(held, key[1])
             if any(number in own for own in ranges for number in numbers):
-                texts = set(legible(blob, f"job {key[0]}").split(b"\n"))
+                texts = set(legible(blob, f"job {key[0]}", self._transactions.told).split(b"\n"))
                 stored += [(own, texts) for own in ranges]
         return stored
 

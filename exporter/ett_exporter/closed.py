@@ -197,6 +197,8 @@ class ClosedJob:
         self.end = end
         self._read = read
         self._at_hand = at_hand
+        self._is_told = False
+        """Whether the log was told that its rows cannot be read."""
         self._lock = threading.Lock()
 
     def view(self, now: float) -> JobView | None:
@@ -227,7 +229,9 @@ class ClosedJob:
         try:
             return self._read()
         except ValueError as error:
-            _log.warning("the rows of job %s cannot be read: %s", self.job_id, error)
+            if not self._is_told:
+                self._is_told = True
+                _log.warning("the rows of job %s cannot be read: %s", self.job_id, error)
             return None
 
 

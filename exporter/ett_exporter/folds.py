@@ -78,8 +78,7 @@ class Folds:
         unsaved, received_at = 0, -math.inf
         for stored in self._past.after(place):
             if stored.place.segment_id not in done:
-                fold.add(stored.events)
-                details.add(stored.events)
+                _take(fold, details, stored.events)
                 unsaved += len(stored.events)
             place = max(place, stored.place)
             if delivered is not None and stored.place > delivered:
@@ -109,8 +108,7 @@ class Folds:
 
     def add(self, place: Place, events: Sequence[AnyEvent]) -> None:
         """Fold the events of a segment."""
-        self.fold.add(events)
-        self.details.add(events)
+        _take(self.fold, self.details, events)
         self.note_refused()
         self.unsaved_events += len(events)
         self._place = max(self._place, place)
@@ -197,3 +195,13 @@ class Folds:
         if begin >= account.end:
             return {}
         return self.fold.window(begin, account.as_of, account.as_of)
+
+
+def _take(fold: JobFold, details: JobDetails, events: Sequence[AnyEvent]) -> None:
+    """Fold events, each once; of different ones under one key the details hold, later, what counts."""
+    repeated = fold.add(events)
+    if repeated:
+        known = set(map(id, repeated))
+        events = [event for event in events if id(event) not in known]
+        details.is_stale = True
+    details.add(events)

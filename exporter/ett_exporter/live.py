@@ -57,6 +57,8 @@ class LiveJob:
         self._folds = Folds(job_id, past, archive)
         self._is_retired = False
         self._is_unloaded = False
+        self._is_behind = False
+        """Whether it could not be read from the store when it was last asked for."""
         self.closed_through: float | None = None
         """`last_received_at` as it was when the rows of the job were written."""
         self.closed_end = math.inf
@@ -172,10 +174,13 @@ class LiveJob:
         """As `_build`; where that fails, what was folded before is shown for longer."""
         try:
             self._build()
+            self._is_behind = False
         except StoreError:
             if self.known_view is None:
                 raise
-            _log.warning("job %s is shown without what may have come last", self.job_id, exc_info=True)
+            if not self._is_behind:
+                self._is_behind = True
+                _log.warning("job %s is shown without what may have come last", self.job_id, exc_info=True)
 
     def view(self, now: float) -> JobView | None:
         """The job as of `now`; None before its first event."""

@@ -8,6 +8,7 @@ before the transaction that writes it, which is short; nobody else changes segme
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -25,6 +26,7 @@ MOST_SEGMENTS = 2048
 PAGE_ROWS = 64
 
 _c = segments.c
+_log = logging.getLogger("ett_exporter.merging")
 _Numbers: TypeAlias = tuple[int, int]
 
 
@@ -48,14 +50,20 @@ class Merged(msgspec.Struct, frozen=True):
 
 
 def together(connection: Connection, job_id: str, through: Place | None) -> Merged | None:
-    """The next segments of a job as one, of those up to a place (None: of any); None without any."""
+    """The next segments of a job as one, of those up to a place (None: of any); None without any.
+
+    One that is damaged stays as it is, alone.
+    """
     parts = list(_parts(connection, job_id, through))
     if not parts:
         return None
     rows = [part.row for part in parts]
+    if parts[0].text is None:
+        _log.warning("segment %d of job %s is damaged; it stays as it is", rows[0]["id"], job_id)
+        return Merged(Place(rows[0]["transaction_id"], rows[0]["id"]), (), {"held": _held(rows)})
     place = max(Place(row["transaction_id"], row["id"]) for row in rows)
     others = [row["id"] for row in rows if row["id"] != place.segment_id]
-    return Merged(place, others, _values(rows, merged(b"\n".join(part.text for part in parts))))
+    return Merged(place, others, _values(rows, merged(b"\n".join(part.text or b"" for part in parts))))
 
 
 def replace(connection: Connection, job_id: str, made: Merged | None) -> bool:
@@ -83,14 +91,14 @@ def ranges_in(held: str, writer: str) -> list[range]:
 
 
 class _Part(NamedTuple):
-    """A segment that is put together with others, and its lines."""
+    """A segment that is put together with others, and its lines; None where it is damaged."""
 
     row: RowMapping
-    text: bytes
+    text: bytes | None
 
 
 def _parts(connection: Connection, job_id: str, through: Place | None) -> Iterator[_Part]:
-    """The next segments that belong together, in the order of their arrival."""
+    """The next segments that belong together, in the order of their arrival; a damaged one is alone."""
     query = select(segments).where(_c.job_id == job_id, _c.held.is_(None)).order_by(_c.id).limit(PAGE_ROWS)
     if through is not None:
         query = query.where(~beyond(through))
@@ -98,24 +106,40 @@ def _parts(connection: Connection, job_id: str, through: Place | None) -> Iterat
     while count < MOST_SEGMENTS:
         page = connection.execute(query.where(_c.id > last_id)).mappings().all()
         for row in page:
-            part = _Part(row, unpacked(row["lines_zlib"]))
-            yield part
-            last_id, count, size = row["id"], count + 1, size + len(part.text)
+            text = _text_of(row)
+            if text is None and count:
+                return
+            yield _Part(row, text)
+            if text is None:
+                return
+            last_id, count, size = row["id"], count + 1, size + len(text)
             if size >= MERGED_BYTES:
                 return
         if len(page) < PAGE_ROWS:
             return
 
 
-def _values(rows: Sequence[RowMapping], blob: bytes) -> dict[str, object]:
-    """The columns of a row that stands for several."""
+def _text_of(row: RowMapping) -> bytes | None:
+    try:
+        return unpacked(row["lines_zlib"])
+    except ValueError:
+        return None
+
+
+def _held(rows: Sequence[RowMapping]) -> str:
+    """Which numbers of which writers rows have, as JSON."""
     numbers: dict[str, list[_Numbers]] = {}
     for row in rows:
         numbers.setdefault(row["writer"], []).append((row["first_seq"], row["last_seq"]))
     held = {writer: coalesced(ranges) for writer, ranges in numbers.items()}
+    return msgspec.json.encode(held).decode()
+
+
+def _values(rows: Sequence[RowMapping], blob: bytes) -> dict[str, object]:
+    """The columns of a row that stands for several."""
     return {
         "writer": "",
-        "held": msgspec.json.encode(held).decode(),
+        "held": _held(rows),
         **{name: min(row[name] for row in rows) for name in ("first_seq", "first_attempt")},
         **{name: max(row[name] for row in rows) for name in ("last_seq", "last_attempt", "received_at")},
         "count": sum(row["count"] for row in rows),

@@ -14,6 +14,7 @@ from ett_core.lines import decode_lines
 from ett_exporter.errors import StoreError
 from ett_exporter.places import Place, Stored
 from ett_exporter.schema import segments
+from ett_exporter.told import Told
 from ett_exporter.transactions import Transactions
 
 COMPRESSION_LEVEL = 1
@@ -68,12 +69,13 @@ def unpacked(blob: bytes) -> bytes:
         raise ValueError(f"damaged ({error})") from error
 
 
-def legible(blob: bytes, of: str) -> bytes:
-    """As `unpacked`; nothing of what is damaged, which is logged: it hides no other, and may come again."""
+def legible(blob: bytes, of: str, told: Told) -> bytes:
+    """As `unpacked`; nothing of what is damaged, which is told once: it hides no other, may come again."""
     try:
         return unpacked(blob)
     except ValueError as error:
-        _log.warning("segments of %s are %s", of, error)
+        if told.is_new(f"{of}: {error}"):
+            _log.warning("segments of %s are %s", of, error)
         return b""
 
 
@@ -104,15 +106,16 @@ def read(transactions: Transactions, query: Select[Any]) -> Iterator[Stored]:
         with transactions.reading() as connection:
             rows = connection.execute(page).all()
         for transaction_id, row_id, job_id, received_at, blob in rows:
-            events = _events_of(row_id, job_id, blob)
+            events = _events_of(row_id, job_id, blob, transactions.told)
             yield Stored(Place(transaction_id, row_id), job_id, received_at, events)
             last_id = row_id
         if len(rows) < READ_ROWS:
             return
 
 
-def _events_of(row_id: int, job_id: str, blob: bytes) -> list[AnyEvent]:
-    found = decode_lines(legible(blob, f"job {job_id}").split(b"\n"), f"segment {row_id}")
+def _events_of(row_id: int, job_id: str, blob: bytes, told: Told) -> list[AnyEvent]:
+    found = decode_lines(legible(blob, f"job {job_id}", told).split(b"\n"), f"segment {row_id}")
     for bad in found.bad:
-        _log.warning("left out of job %s: %s", job_id, bad)
+        if told.is_new(f"{job_id}: {bad}"):
+            _log.warning("left out of job %s: %s", job_id, bad)
     return list(found.events)

@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ett_exporter.database import open_engine, reason, sqlalchemy_url
 from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.owners import FileOwnership, NoOwnership, Ownership, SessionOwnership, Shard
+from ett_exporter.told import Told
 
 SQLITE_BUSY, SQLITE_FULL = 5, 13
 LOST_STATES = ("08", "57")
@@ -32,6 +33,8 @@ class Transactions:
 
     def __init__(self, database: str, shard: Shard | None) -> None:
         self._write_lock = threading.Lock()
+        self.told = Told()
+        """What the log was told of rows that are damaged."""
         self.engine, self._ownership = _opened(sqlalchemy_url(database), shard)
         self.is_postgresql = self.engine.dialect.name == "postgresql"
 

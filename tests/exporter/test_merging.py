@@ -141,6 +141,42 @@ def test_a_merge_that_fails_changes_nothing(database, story, monkeypatch):
         assert len(rows_of(store)) == 1
 
 
+def test_a_segment_that_is_damaged_stays_alone_and_is_told_once(database, story, caplog):
+    """All others are put together; what it held is kept when it is sent again, and nothing counts twice."""
+    told = story("a")
+    with closing(Store(database)) as store:
+        opened = told_to(store, *pieces_of(told))
+        before = opened.answer("a")
+        opened.service.upkeep.close_jobs(opened.now)
+        with store.transactions.writing() as connection:
+            damage = text(
+                "UPDATE segments SET lines_zlib = :blob WHERE id = (SELECT max(id) - 3 FROM segments)"
+            )
+            connection.execute(damage, {"blob": b"damaged"})
+        for opened.now in (LATER, LATER + 60.0, LATER + 120.0):
+            opened.clean()
+        assert store.mergeable() == []
+        assert opened.kind("a") is ClosedJob
+        assert [record.getMessage().split(" of ")[1] for record in caplog.records] == [
+            "job a is damaged; it stays as it is"
+        ]
+        with store.transactions.reading() as connection:
+            kept = connection.execute(text("SELECT writer, held IS NULL FROM segments ORDER BY id")).all()
+        assert [(bool(writer), bool(is_single)) for writer, is_single in kept] == [
+            (False, False),
+            (True, False),
+            (False, False),
+        ]
+        again = sum(opened.service.ingest(piece).accepted for piece in pieces_of(told))
+        assert 0 < again <= 3
+        assert opened.answer("a") == before | {"as_of": opened.now}
+        for opened.now in (LATER + DAY_S, LATER + DAY_S + 60.0):
+            opened.clean()
+        assert opened.kind("a") is ClosedJob
+        assert opened.answer("a") == before | {"as_of": opened.now}
+        assert sum(opened.service.ingest(piece).accepted for piece in pieces_of(told)) == 0
+
+
 def test_jobs_that_were_let_go_of_before_are_put_together_as_well(database, story):
     """As after an update of the exporter: they are over, closed and not in memory."""
     with closing(Store(database)) as store:

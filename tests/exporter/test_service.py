@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ett_core.accounting import JobFold
+from ett_core.details import JobDetails
 from ett_core.events import CheckpointDurable, Clock, encode
 from ett_exporter.answers import page_answer
 from ett_exporter.exposition import Exposition
@@ -15,6 +16,7 @@ from ett_exporter.jobs import BusyError
 from ett_exporter.ledger import Ledger
 from ett_exporter.live import LiveJob
 from ett_exporter.settings import Limits
+from ett_exporter.views import details_view
 
 NOW = 1_764_000_200.0
 
@@ -42,6 +44,29 @@ def test_a_restart_changes_no_answer(service, story):
     before = [msgspec.json.encode(page_answer(first.page(name, NOW))) for name in ("a", "b")]
     again = service()
     assert [msgspec.json.encode(page_answer(again.page(name, NOW))) for name in ("a", "b")] == before
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_of_what_two_processes_tell_under_one_name_each_number_counts_once(service, story, is_split):
+    """Samples, steps and saves too, live as after a start; which of two counts, the account says."""
+    told = story("a")
+    other = [
+        msgspec.structs.replace(event, time=event.time - 0.125) for event in told.events if event.seq > 2
+    ]
+    opened = service()
+    send(opened, told)
+    bodies = [encode(event) for event in other]
+    for body in bodies if is_split else [b"\n".join(bodies)]:
+        assert opened.ingest_events(body).accepted == body.count(b"\n") + 1
+        opened.view("a", NOW)
+    fold, details = JobFold("a"), JobDetails.of_events([*told.events, *other])
+    fold.add([*told.events, *other])
+    for each in (opened, service()):
+        page = each.page("a", NOW)
+        assert page.view.account == fold.account(NOW)
+        assert page.view.details == details_view(details, page.view.account)
+        assert page.throughput == details.throughput.read()
+        assert page.checkpoints == details.checkpoints.latest
 
 
 def test_order_of_arrival_and_repeats_change_no_answer(service, story):

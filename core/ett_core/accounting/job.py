@@ -87,17 +87,17 @@ class JobFold:
         """Whether the first events are deleted: what they told stays as it is."""
         return self._lanes.is_cut
 
-    def add(self, events: Iterable[AnyEvent]) -> None:
+    def add(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         """Take in events of this job, in any order; repeats change nothing.
 
-        One that the accounting cannot take in is left out and noted in `refusals`, here or when it is
-        folded.
+        Returns those that came under a key that was known, with the same content or another. One that the
+        accounting cannot take in is left out and noted in `refusals`, here or when it is folded.
 
         Raises:
             ValueError: an event is of another job.
         """
         self._known_chain = None
-        self._lanes.add(events)
+        return self._lanes.add(events)
 
     def take_revised(self) -> float:
         """From when on reports and phases were told anew since the last call (Unix seconds; infinite: never).

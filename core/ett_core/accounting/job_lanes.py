@@ -134,8 +134,9 @@ class JobLanes:
         assert self._kept is not None  # noqa: S101 - this is the history only where events are kept
         return self._kept
 
-    def add(self, events: Iterable[AnyEvent]) -> None:
+    def add(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         """As `JobFold.add`."""
+        repeated: list[AnyEvent] = []
         is_new, lanes, offsets = self._sequences.add, self.by_number, self._offsets
         events = events if isinstance(events, list) else list(events)
         for event in events:
@@ -152,7 +153,9 @@ class JobLanes:
                     lane = lanes.get(event.attempt) or self._new_lane(event.attempt)
                     offset_ns = offsets.get(event.writer, 0)
                     lane.add(self._place(event) if offset_ns else round(event.time * NS), event)
-                elif not self.is_cut and (self._conflict or not self._is_repeat(event)):
+                    continue
+                repeated.append(event)
+                if not self.is_cut and (self._conflict or not self._is_repeat(event)):
                     if self._kept is not None:
                         self._kept.append(event)
                     self._conflict = True
@@ -161,6 +164,7 @@ class JobLanes:
         self._until_rest -= len(events)
         if self._until_rest <= 0:
             self._rest()
+        return repeated
 
     def _sealed_states(self) -> list[LaneState]:
         return [] if self.sealed is None else self.sealed.states()
