@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,11 +13,13 @@ from ett_exporter.answer_types import Fleet, FleetPart
 from ett_exporter.fleet import MadeOf, Window, anew, groups_of, left_out
 from ett_exporter.fleet_spans import FleetSpans
 from ett_exporter.fleet_sums import Sums, part_of
-from ett_exporter.followed import SHORTEST_PART_S, Shape, SumsOfAll, edges_of, moving
+from ett_exporter.followed import LONGEST_S, SHORTEST_PART_S, Shape, SumsOfAll, edges_of, moving
 from ett_exporter.queries import HOUR_S, FleetQuery, QueryError
 from ett_exporter.running_sums import WHOLE, RunningSums
 from ett_exporter.service import QUICKLY_S, WAIT_S, Service
-from ett_exporter.views import WINDOWS_S, JobView
+from ett_exporter.views import WINDOWS_S
+
+EVERY_JOB = FleetQuery(purpose="")
 
 
 class _Found(NamedTuple):
@@ -33,9 +35,15 @@ class _Found(NamedTuple):
 class FleetReads:
     """Answers from one service; any thread may call."""
 
-    def __init__(self, service: Service, spans: FleetSpans | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        spans: FleetSpans | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`spans` are those that somebody keeps up, if anybody does."""
         self._service = service
+        self._monotonic = monotonic
         self._spans = FleetSpans(service) if spans is None else spans
 
     def fleet(self, query: FleetQuery) -> Fleet:
@@ -75,7 +83,8 @@ class FleetReads:
         window = Window(now - WINDOWS_S[query.window], now, query.window)
         if query.text:
             sums_of_chosen = Sums()
-            for view in self._views(query, now):
+            views = self._service.known_views(now, now - LONGEST_S, wait_s=WAIT_S)
+            for view in replace(query, purpose="").chosen(views):
                 sums_of_chosen.change(None, part_of(view))
             found = self._answer(sums_of_chosen, query, [window])
         else:
@@ -106,13 +115,31 @@ class FleetReads:
         return found._replace(missing=missing + self._service.roster.unmet)
 
     def _of_chosen(self, query: FleetQuery, edges: tuple[float, ...], now: float) -> _Found:
-        """As `_of_all`, whatever the moments and the jobs: as many as can be read while one waits."""
-        views = self._views(query, now, edges[0])
-        jobs = replace(query, purpose="", weight="job", group_by=None)
-        by_state = query.group_by == "state"
-        with self._spans.sums(views, edges, now, jobs, by_state=by_state, for_s=WAIT_S) as (running, missing):
-            found = self._answer_of_parts(running, replace(query, state=""))
-        return found._replace(missing=missing + self._service.roster.unmet)
+        """As `_of_all`, whatever the moments and the jobs: as many as can be read while one waits.
+
+        Half of that time is for jobs that are in the store alone. A choice by kinds of all jobs since long
+        ago is made of the sums of all: what was read for one choice is there for the next.
+        """
+        is_long_ago = edges[0] < now - LONGEST_S
+        if is_long_ago and not query.text:
+            jobs, chosen, by_state = EVERY_JOB, query, bool(query.state) or query.group_by == "state"
+        else:
+            jobs = replace(query, purpose="", weight="job", group_by=None)
+            chosen, by_state = replace(query, state=""), query.group_by == "state"
+        self._service.renew(now, WAIT_S)
+        began_s = self._monotonic()
+        found = self._service.jobs.views_since(
+            now,
+            edges[0],
+            lambda: self._monotonic() < began_s + WAIT_S / 2,
+            self._spans.knows(edges, jobs, by_state=by_state),
+        )
+        for_s = began_s + WAIT_S - self._monotonic()
+        with self._spans.sums(
+            jobs.chosen(found.views), edges, now, jobs, by_state=by_state, for_s=for_s, known=found.known
+        ) as (running, lacked):
+            answer = self._answer_of_parts(running, chosen)
+        return answer._replace(missing=lacked + found.unread + self._service.roster.unmet)
 
     def _answer_of_parts(self, running: RunningSums, query: FleetQuery) -> _Found:
         how = replace(query, begin=None, end=None, buckets=None)
@@ -120,11 +147,6 @@ class FleetReads:
         return self._answer(
             running.sums, query, windows, lambda window, make: running.made_of(window, how, make)
         )
-
-    def _views(self, query: FleetQuery, now: float, since: float = -math.inf) -> list[JobView]:
-        """Jobs that are meant, of whatever purpose; not all of those that were over before a moment."""
-        chosen = replace(query, purpose="")
-        return chosen.chosen(self._service.known_views(now, since, wait_s=WAIT_S))
 
     def _answer(
         self, sums: Sums, query: FleetQuery, windows: Sequence[Window], made_of: MadeOf = anew

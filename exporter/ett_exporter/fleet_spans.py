@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ett_exporter.breath import breathe
@@ -59,11 +59,13 @@ class FleetSpans:
         *,
         by_state: bool = True,
         for_s: float = math.inf,
+        known: Collection[str] = (),
     ) -> Iterator[tuple[RunningSums, int]]:
         """The sums of some jobs in each part between `edges` (Unix seconds), and how many jobs they lack.
 
         `which` says what jobs they are, where the same ones may be asked for again between these edges. Jobs
-        are read for `for_s` seconds, those first that were never read: who asks again finds more of them.
+        are read for `for_s` seconds, those first that were never read: who asks again finds more of them. Of
+        those `known` by name is there what these sums had of them (`knows`).
         Without `by_state` jobs are of one kind whatever state they are in, and a new state changes no sums.
         """
         running = self._running_sums(tuple(edges), which, by_state=by_state)
@@ -71,7 +73,7 @@ class FleetSpans:
         views = [view for view in views if view.account.end >= begin and view.account.start < end]
         go_on = self._before(self._monotonic() + for_s)
         with running.lock:
-            running.keep_only(views)
+            running.keep_only({*known, *map(_name_of, views)})
             new = sorted(filter(running.is_new, views), key=lambda view: running.knows(view.account.job_id))
             for number, view in enumerate(new):
                 if not go_on():
@@ -79,7 +81,15 @@ class FleetSpans:
                 running.put(view, self._spreads.of_job(view, running.edges, now))
                 if number % PUT_AT_ONCE == 0:
                     breathe()
-            yield running, sum(not running.knows(view.account.job_id) for view in views)
+            yield running, sum(not running.knows(job_id) for job_id in (*known, *map(_name_of, views)))
+
+    def knows(
+        self, edges: tuple[float, ...], which: Hashable, *, by_state: bool = True
+    ) -> Callable[[str], bool]:
+        """Whether a job is in the sums of some jobs that were asked for before."""
+        with self._lock:
+            running = self._running.get((edges, by_state, which))
+        return running.knows if running is not None else lambda _job_id: False
 
     def going_on(self, edges: tuple[float, ...], now: float, *, by_state: bool = False) -> SumsOfAll | None:
         """The sums of all jobs between edges, kept up from now on; None where jobs count that left memory."""
@@ -140,3 +150,7 @@ class FleetSpans:
                 known = RunningSums(edges, by_state=by_state)
                 self._running.put(key, known)
             return known
+
+
+def _name_of(view: JobView) -> str:
+    return view.account.job_id

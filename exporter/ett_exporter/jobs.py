@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+import msgspec
 
 from ett_exporter.archive import FileArchive
 from ett_exporter.changes import ChangeLog
@@ -28,6 +30,19 @@ _log = logging.getLogger("ett_exporter.jobs")
 
 class BusyError(RuntimeError):
     """The exporter takes in no more for now; the sender tries again later."""
+
+
+class ViewsSince(msgspec.Struct):
+    """Views of jobs, those that the caller knows by name, and how many were not read."""
+
+    views: list[JobView]
+    known: set[str]
+    unread: int
+
+    def add(self, view: JobView | None) -> None:
+        """One more, if there is one."""
+        if view is not None:
+            self.views.append(view)
 
 
 class Jobs:
@@ -60,6 +75,26 @@ class Jobs:
     def live(self) -> list[LiveJob]:
         """Those in memory."""
         return [job for job in self.all() if isinstance(job, LiveJob)]
+
+    def views_since(
+        self, now: float, since: float, go_on: Callable[[], bool], is_known: Callable[[str], bool]
+    ) -> ViewsSince:
+        """The latest views of jobs that were not over before `since` (Unix seconds), and of some that were.
+
+        Jobs of which the store has rows are read as long as `go_on` says so, and only where they are new to
+        the caller.
+        """
+        found = ViewsSince([], set(), 0)
+        for job in self.all():
+            if isinstance(job, LiveJob):
+                found.add(job.known_view)
+            elif job.end >= since and is_known(job.job_id):
+                found.known.add(job.job_id)
+            elif job.end >= since and go_on():
+                found.add(job.view(now))
+            elif job.end >= since:
+                found.unread += 1
+        return found
 
     def told(self, job_id: str, now: float) -> LiveJob:
         """The job in memory to which something comes; a new one, which shows with its first event.

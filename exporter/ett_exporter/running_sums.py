@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import ref
 
@@ -163,9 +163,9 @@ class RunningSums:
         if job_id in self._entries:
             self._change(self._entries.pop(job_id), None)
 
-    def keep_only(self, views: Sequence[JobView]) -> None:
+    def keep_only(self, job_ids: Collection[str]) -> None:
         """Take out the jobs that are not among these."""
-        for job_id in self._entries.keys() - {view.account.job_id for view in views}:
+        for job_id in self._entries.keys() - job_ids:
             self.drop(job_id)
 
     def _change(self, old: _Entry | None, new: _Entry | None) -> None:

@@ -14,6 +14,9 @@ from ett_core.events import PhaseBegin, PhaseEnd
 from ett_exporter.answer_types import Quantiles
 from ett_exporter.api import make_app
 from ett_exporter.fleet import quantiles
+from ett_exporter.fleet_reads import FleetReads
+from ett_exporter.fleet_spans import FleetSpans
+from ett_exporter.queries import FleetQuery
 
 BEGIN = 1_764_000_000.0
 NOW = BEGIN + 200
@@ -395,6 +398,44 @@ def test_jobs_that_were_over_before_a_span_are_not_read_for_it(service, story, m
     assert read == []
     assert api.get("/api/v1/fleet", begin=BEGIN, end=later, buckets=12)["all"]["jobs"] == 1
     assert read
+
+
+@pytest.mark.parametrize(
+    "chosen", [{}, {"group_by": "state"}, {"state": "succeeded"}, {"cluster": "c1"}, {"text": "gone"}]
+)
+def test_jobs_that_left_memory_are_read_a_few_at_a_time_and_come_when_one_asks_again(service, story, chosen):
+    """Until none is missing; then all is as if one had waited, and the store is not asked again."""
+    opened = service(now=NOW)
+    for number in range(5):
+        for body in story(f"gone-{number}").bodies().values():
+            opened.ingest(body)
+    opened.views(NOW)
+    later = NOW + 8 * 86_400
+    opened.clock = lambda: later
+    for _ in range(2):
+        opened.upkeep.close_jobs(later)
+    passed_s = 0.0
+    closed_job = opened.store.closed_job
+
+    def slowly(name):
+        nonlocal passed_s
+        passed_s += 0.6
+        return closed_job(name)
+
+    opened.store.closed_job = slowly
+    query = FleetQuery(begin=BEGIN + 20.0, end=BEGIN + 100.0, buckets=4, weight="job", **chosen)
+    reads = FleetReads(opened, FleetSpans(opened, monotonic=lambda: passed_s), lambda: passed_s)
+    answers = [reads.fleet(query)]
+    while answers[-1].missing:
+        answers.append(reads.fleet(query))
+        assert len(answers) < 20
+    before_s = passed_s
+    assert answers[0].missing >= 3
+    assert reads.fleet(query) == answers[-1]
+    assert passed_s == before_s
+    at_once = FleetReads(opened, FleetSpans(opened, monotonic=lambda: 0.0), lambda: 0.0)
+    assert answers[-1] == at_once.fleet(query)
+    assert answers[-1].all.jobs == 5
 
 
 def test_without_prices_cost_is_refused_in_words(service):
