@@ -139,9 +139,27 @@ def parse(text: str, source: str = "tokens") -> Tokens:
                 raise TokensError(f"{source}:{number}: {error}") from error
     if not grants:
         raise TokensError(f"{source}: no token in it; 'ett exporter token' makes one")
-    if len({grant.name for _, grant in grants}) < len(grants):
-        raise TokensError(f"{source}: two tokens have the same name")
+    names = [grant.name for _, grant in grants]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise TokensError(f"{source}: two tokens have the name {twice[0]!r}")
     return Tokens(grants)
+
+
+def add(path: Path, line: str) -> None:
+    """Add the line of a token to a file, which is made where it is not there.
+
+    Raises:
+        TokensError: the file would not be one of tokens then, or cannot be read or written.
+    """
+    try:
+        with path.open("a+", encoding="utf-8") as file:
+            file.seek(0)
+            text = file.read()
+            separator = "\n" if text and not text.endswith("\n") else ""
+            parse(f"{text}{separator}{line}", str(path))
+            file.write(f"{separator}{line}\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TokensError(f"{path}: {getattr(error, 'strerror', None) or 'that is no text'}") from error
 
 
 def grant(name: str, scopes: Sequence[str], jobs: str = "", team: str = "") -> Grant:

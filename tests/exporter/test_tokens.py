@@ -128,7 +128,10 @@ WRONG_FILES = {
     "prefix without ingest": (f"a read sha256:{'0' * 64} jobs=x", "need the scope ingest"),
     "unknown limit": (f"a ingest sha256:{'0' * 64} user=x", "nothing but jobs=PREFIX and team=TEAM"),
     "impossible prefix": (f"a ingest sha256:{'0' * 64} jobs=a%", "begins no id"),
-    "the same name twice": (f"a read sha256:{'0' * 64}\na read sha256:{'1' * 64}", "the same name"),
+    "the same name twice": (
+        f"a read sha256:{'0' * 64}\na read sha256:{'1' * 64}",
+        "two tokens have the name 'a'",
+    ),
 }
 
 
@@ -167,3 +170,26 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"ett exporter: {tmp_path / 'none'}: No such file or directory\n"
+
+
+def made(file, name="ads"):
+    command = [ETT, "exporter", "token", name, "--file", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_a_token_is_added_only_where_the_file_can_be_used_then(tmp_path):
+    """A name that is there, a last line without an end, a line that is none: the file stays usable."""
+    file = tmp_path / "tokens"
+    first = made(file)
+    again = made(file)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == f"ett exporter token: {file}: two tokens have the name 'ads'\n"
+    file.write_text(file.read_text().rstrip("\n"))
+    second = made(file, "web")
+    tokens = read(file)
+    for answer, name in ((first, "ads"), (second, "web")):
+        assert tokens.grant_of(f"Bearer {answer.stdout.strip()}").name == name
+    file.write_text("a password\n")
+    refused = made(file, "web")
+    assert (refused.returncode, file.read_text()) == (1, "a password\n")
+    assert made(tmp_path / "nowhere" / "tokens").returncode == 1

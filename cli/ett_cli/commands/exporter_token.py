@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from ett_cli.saying import complain
 
@@ -28,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a token; 0 where that went well, 1 where the file cannot be written, 2 for a wrong word."""
-    from ett_exporter.tokens import grant, line_of, new_token
+    """Print a token; 0 where that went well, 1 where the file cannot take it, 2 for a wrong word."""
+    from ett_exporter.tokens import TokensError, add, grant, line_of, new_token
 
     try:
         granted = grant(arguments.name, arguments.scope or ["ingest"], arguments.jobs, arguments.team)
@@ -41,9 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(line, file=sys.stderr)
     else:
         try:
-            with open(arguments.file, "a", encoding="utf-8") as file:  # noqa: PTH123 - one word, as given
-                file.write(line + "\n")
-        except OSError as error:
-            return complain("exporter token", f"{arguments.file}: {error.strerror}", 1)
+            add(Path(arguments.file), line)
+        except TokensError as error:
+            return complain("exporter token", error, 1)
     print(token)
     return 0
