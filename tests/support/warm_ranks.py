@@ -8,6 +8,7 @@ texts are others in each process: what goes by the order of a set differs betwee
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -26,11 +27,11 @@ IMPORTS = ("torch.distributed.checkpoint", "torchrec.distributed", "torchrec.dis
 
 
 class Origin:
-    """A process from which ranks are forked, one after the other."""
+    """A process from which ranks are forked, one after the other: it runs a program that calls `forked`."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], program: str = __file__) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, program],
             env=environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -90,15 +91,17 @@ def outputs_of(
     return [each.with_suffix(".out").read_text() for each in told]
 
 
-def forked() -> dict[str, Any]:
+def forked(imports: Sequence[str]) -> dict[str, Any]:
     """Forks a rank for each line of the input and answers how it ended; returns in a fork, with what it is.
 
-    Whatever else is printed here, by what is imported, goes to standard error.
+    Whatever else is printed here, by what is imported, goes to standard error. What is imported stays, so
+    that no fork looks through it for what can go.
     """
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
-        for name in IMPORTS:
+        for name in imports:
             import_module(name)
+        gc.freeze()
         while line := sys.stdin.readline():
             pid = os.fork()
             if pid == 0:
@@ -121,5 +124,5 @@ def become(rank: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    become(forked())
+    become(forked(IMPORTS))
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import warm_observed
 
 from ett_core.accounting import JobAccount, JobFold
 from ett_core.events import AnyEvent
@@ -116,6 +117,18 @@ def bare(ran, tmp_path, environ):
         path = os.pathsep.join([str(SITE), *filter(None, [environ.get("PYTHONPATH")])])
         ours = {"PYTHONPATH": path, "ETT_JOB_ID": "job", "ETT_JOURNAL_DIR": str(tmp_path / "journal")}
         return ran(*command, **{**ours, **more})
+
+    return run
+
+
+@pytest.fixture
+def warm(tmp_path, environ, events_in):
+    """Runs a program observed, as `bare` does, in a process that has imported torch already."""
+    ours = {"ETT_JOB_ID": "job", "ETT_JOURNAL_DIR": str(tmp_path / "journal")}
+
+    def run(*words: str, **more: str) -> Ran:
+        ended = warm_observed.run(words, tmp_path, {**environ, **ours, **more})
+        return Ran(*ended, events_in(tmp_path / "journal"))
 
     return run
 

@@ -156,13 +156,13 @@ def test_a_trainer_class_counts_optimizer_steps_and_resumes_by_the_optimizers_co
 
 
 @pytest.mark.parametrize("kind", ["Adam", "SGD"])
-def test_getting_a_state_dict_is_no_step(ett_run, tmp_path, kind):
+def test_getting_a_state_dict_is_no_step(warm, tmp_path, kind):
     """Neither before a checkpoint is loaded nor while it saves; the loop begins after the load."""
-    words = [sys.executable, str(PROGRAMS / "state_dicts.py"), kind, str(tmp_path / "saves")]
-    first = ett_run(*words)
+    words = [str(PROGRAMS / "state_dicts.py"), kind, str(tmp_path / "saves")]
+    first = warm(*words)
     assert first.status == 0, first.err
     assert [event.step for event in first.of("checkpoint_durable")] == [4, 8]
-    again = [event for event in ett_run(*words, ETT_ATTEMPT="1").events if event.attempt == 1]
+    again = [event for event in warm(*words, ETT_ATTEMPT="1").events if event.attempt == 1]
     assert [event.step for event in again if event.kind == "first_batch"] == [8]
     assert [e.step for e in again if e.kind == "checkpoint_durable"] == [12, 16]
     kinds = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from functools import partial
 
 import pytest
@@ -28,14 +27,14 @@ def step(batch):
 
 
 @pytest.fixture
-def observed(bare, script):
+def observed(warm, script):
     """Runs the text of a program after that of `LOOP`, observed."""
 
     def run(text, *words, made_late=False, **environ):
         before = "".join(
             line for line in LOOP.splitlines(keepends=True) if not line.startswith("optimizer =")
         )
-        ran = bare(sys.executable, script((before if made_late else LOOP) + text), *words, **environ)
+        ran = warm(script((before if made_late else LOOP) + text), *words, **environ)
         assert ran.status == 0, ran.err
         assert "ettwatch" not in ran.err
         return ran
@@ -178,13 +177,13 @@ torch.save(optimizer.state_dict(), {str(tmp_path / "optimizer.pt")!r})
     assert first.bytes == (tmp_path / "optimizer.pt").stat().st_size
 
 
-def test_a_save_right_before_a_crash_is_claimed_by_nobody(bare, script, tmp_path):
+def test_a_save_right_before_a_crash_is_claimed_by_nobody(warm, script, tmp_path):
     """Whether other files belong to it is not known; a success that ends with a save claims it."""
     path = str(tmp_path / "model.pt")
     save = f"for batch in loader: step(batch)\ntorch.save(optimizer.state_dict(), {path!r})\n"
-    crashed = bare(sys.executable, script(LOOP + save + "raise ValueError('no')"))
+    crashed = warm(script(LOOP + save + "raise ValueError('no')"))
     assert (crashed.status, crashed.of("checkpoint_durable")) == (1, [])
-    ended = bare(sys.executable, script(LOOP + save), ETT_ATTEMPT="1")
+    ended = warm(script(LOOP + save), ETT_ATTEMPT="1")
     assert [event.step for event in ended.of("checkpoint_durable")] == [6]
 
 

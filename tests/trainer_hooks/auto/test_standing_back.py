@@ -61,7 +61,7 @@ def test_a_sitecustomize_of_the_machine_runs_in_its_place(bare, script, tmp_path
 
 
 @pytest.mark.parametrize("when", ["before torch", "before the optimizer", "in the loop"])
-def test_a_program_with_a_recorder_is_not_counted_twice(bare, script, when):
+def test_a_program_with_a_recorder_is_not_counted_twice(bare, warm, script, when):
     """Whenever it asks for its recorder, one writer speaks and each step is told once."""
     ask = "\nfrom ett_trainer_hooks import Recorder\nrecorder = Recorder.from_env()\n"
     use = "for batch in recorder.batches(loader()): step(batch)\nrecorder.close()\n"
@@ -70,7 +70,8 @@ def test_a_program_with_a_recorder_is_not_counted_twice(bare, script, when):
         "before the optimizer": "import torch" + ask + LOOP + use,
         "in the loop": LOOP + "for batch in loader(): step(batch)\n" + ask + use,
     }
-    ran = bare(sys.executable, script(programs[when]))
+    path = script(programs[when])
+    ran = bare(sys.executable, path) if when == "before torch" else warm(path)
     assert ran.status == 0, ran.err
     assert len({event.writer for event in ran.events}) == 1
     steps = 12 if when == "in the loop" else 6
@@ -94,11 +95,10 @@ assert Recorder.from_env() is not first
     assert len({event.writer for event in events_in(tmp_path / "journal")}) == 2
 
 
-def test_a_recorder_that_was_taken_over_tells_the_end_as_any_other(bare, script):
+def test_a_recorder_that_was_taken_over_tells_the_end_as_any_other(warm, script):
     """`sys.exit(0)` is a success once nobody watches any more."""
     ask = "\nfrom ett_trainer_hooks import Recorder\nrecorder = Recorder.from_env()\n"
-    ran = bare(
-        sys.executable,
+    ran = warm(
         script(LOOP + "for batch in loader(): step(batch)\n" + ask + "import sys; sys.exit(0)"),
     )
     (end,) = ran.of("attempt_end")
@@ -142,23 +142,23 @@ if __name__ == "__main__":
     assert [ran.of("progress", rank)[-1].step for rank in (0, 1)] == [6, 6]
 
 
-def test_a_crash_is_told_as_the_recorder_tells_it(bare, script):
+def test_a_crash_is_told_as_the_recorder_tells_it(warm, script):
     """The exception, then the end; nothing succeeded."""
-    ran = bare(sys.executable, script(LOOP + "for batch in loader(): step(batch)\nraise ValueError('no')"))
+    ran = warm(script(LOOP + "for batch in loader(): step(batch)\nraise ValueError('no')"))
     assert ran.status == 1
     assert [event.exception for event in ran.of("failure")] == ["ValueError"]
     assert [event.status for event in ran.of("attempt_end")] == ["failed"]
 
 
-def test_leaving_with_a_status_is_called_no_success(bare, script):
+def test_leaving_with_a_status_is_called_no_success(warm, script):
     """`sys.exit(3)` passes, and is how the attempt ended."""
-    ran = bare(sys.executable, script(LOOP + "for batch in loader(): step(batch)\nimport sys; sys.exit(3)"))
+    ran = warm(script(LOOP + "for batch in loader(): step(batch)\nimport sys; sys.exit(3)"))
     assert ran.status == 3
     assert [(event.status, event.exit_code) for event in ran.of("attempt_end")] == [("failed", 3)]
     assert ran.of("progress")[-1].step == 6
 
 
-def test_evaluations_left_early_are_seen_where_two_loaders_side_by_side_are_none(bare, script):
+def test_evaluations_left_early_are_seen_where_two_loaders_side_by_side_are_none(warm, script):
     """By `break` between epochs and at the end; batches of two loaders for one step are training."""
     program = (
         LOOP
@@ -170,12 +170,12 @@ for epoch in range(2):
         with torch.no_grad(): model(batch[0])
 """
     )
-    ran = bare(sys.executable, script(program))
+    ran = warm(script(program))
     assert ran.of("progress")[-1].step == 12
     assert ran.phases() == ["data_warmup", "evaluation", "evaluation"]
 
 
-def test_a_pass_that_brings_gradients_is_training(bare, script):
+def test_a_pass_that_brings_gradients_is_training(warm, script):
     """One step after a whole pass of accumulation is no evaluation."""
     program = (
         LOOP
@@ -185,12 +185,12 @@ for epoch in range(3):
     optimizer.step()
 """
     )
-    ran = bare(sys.executable, script(program))
+    ran = warm(script(program))
     assert ran.of("progress")[-1].step == 3
     assert "evaluation" not in ran.phases()
 
 
-def test_a_file_without_state_is_no_checkpoint(bare, script, tmp_path):
+def test_a_file_without_state_is_no_checkpoint(warm, script, tmp_path):
     """Predictions saved and data loaded have a name of their own; memory is no file at all."""
     program = (
         LOOP
@@ -202,7 +202,7 @@ torch.load({str(tmp_path / "x.pt")!r})
 torch.save(model.state_dict(), io.BytesIO())
 """
     )
-    ran = bare(sys.executable, script(program))
+    ran = warm(script(program))
     assert ran.phases() == ["data_warmup", "torch_save", "torch_load"]
     assert not ran.of("checkpoint")
 
