@@ -17,9 +17,7 @@ def run_ranks(program: Path, folder: Path, *words: str, ranks: int = 2, **enviro
     A program calls `join` first and `answer` once.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    here = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    shared = {"MEETING": str(folder / "meeting"), "PYTHONPATH": os.pathsep.join(here), **environ}
-    outputs = outputs_of(program, words, folder, ranks, shared)
+    outputs = outputs_of(program, words, folder, ranks, {"MEETING": str(folder / "meeting"), **environ})
     return [json.loads(out.splitlines()[-1]) for out in outputs]
 
 

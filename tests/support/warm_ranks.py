@@ -70,15 +70,21 @@ def end_origins() -> None:
 def outputs_of(
     program: Path, words: Sequence[str], folder: Path, ranks: int, environ: Mapping[str, str]
 ) -> list[str]:
-    """What each rank of a program prints, in their order; all have ended well, within the limit."""
-    path = {"PYTHONPATH": environ["PYTHONPATH"]}
+    """What each rank of a program prints, in their order; all have ended well, within the limit.
+
+    Programs find what lies beside this file.
+    """
+    here = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = {"PYTHONPATH": os.pathsep.join(here)}
     if not ORIGINS:
         atexit.register(end_origins)
     ORIGINS.extend(Origin(variables(rank, ranks, path)) for rank in range(len(ORIGINS), ranks))
     used, told = ORIGINS[:ranks], [folder / f"rank{rank}" for rank in range(ranks)]
     for rank, origin in enumerate(used):
         where = {"folder": str(folder), "told": str(told[rank])}
-        origin.begin({"argv": [str(program), *words], "environ": variables(rank, ranks, environ), **where})
+        origin.begin(
+            {"argv": [str(program), *words], "environ": variables(rank, ranks, {**path, **environ}), **where}
+        )
     statuses = [origin.status(LIMIT_S) for origin in used]
     if None in statuses:
         end_origins()
