@@ -24,6 +24,8 @@ from ett_core.reasons import reason_within
 PIECE_BYTES = 1 << 18
 STDIN = "-"
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+ERRORS = "error.json"
+"""How the files end in which torch keeps the error of a process; the launcher has them beside the journals."""
 
 
 @contextmanager
@@ -103,7 +105,8 @@ def _journals_below(directory: Path, on_error: Callable[[OSError], None]) -> Seq
     paths = (
         Path(folder, name) for folder, _, names in os.walk(directory, onerror=on_error) for name in names
     )
-    return sorted(path for path in paths if path.name.endswith(SUFFIXES) and path.is_file())
+    named = (path for path in paths if path.name.endswith(SUFFIXES) and not path.name.endswith(ERRORS))
+    return sorted(path for path in named if path.is_file())
 
 
 def _unread(source: str, reason: str) -> Decoded:

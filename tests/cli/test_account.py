@@ -4,6 +4,8 @@ import io
 import json
 import math
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,6 +164,19 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_used(tmp_path, ca
     assert len(answer["jobs"]) == 1
     assert f"{tmp_path}/missing.jsonl: no such file or directory" in err
     assert "bad line" not in err
+
+
+def test_the_error_that_a_program_has_left_beside_the_journals_is_no_bad_line(tmp_path, capsys):
+    """Every job that fails under torchrun leaves one there."""
+    fails = "import os, pathlib; pathlib.Path(os.environ['TORCHELASTIC_ERROR_FILE']).write_text('{}'); 1 / 0"
+    words = ["--quiet", "--journal-dir", str(tmp_path), "--job-id", "j", "--", sys.executable, "-c", fails]
+    environ = {name: value for name, value in os.environ.items() if name != "TORCHELASTIC_ERROR_FILE"}
+    ett = [sys.executable, "-c", "import sys; from ett_cli.main import main; sys.exit(main())"]
+    ran = subprocess.run([*ett, "run", *words], env=environ, check=False)
+    assert ran.returncode == 1
+    assert [path.read_text() for path in tmp_path.glob("*.json")] == ["{}"]
+    status, answer, err = account(capsys, tmp_path)
+    assert (status, [job["job_id"] for job in answer["jobs"]], err) == (0, ["j"], "")
 
 
 def test_without_any_event_the_status_is_one(tmp_path, capsys):
