@@ -25,7 +25,7 @@ PIECE_BYTES = 1 << 18
 STDIN = "-"
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 ERRORS = "error.json"
-"""How the files end in which torch keeps the error of a process; the launcher has them beside the journals."""
+"""How the files end in which torch keeps the error of a process; the launcher has one beside the journals."""
 
 
 @contextmanager
