@@ -168,6 +168,18 @@ def test_beside_ranks_on_another_machine_nothing_is_started_by_hand(tmp_path, mo
     lease.release()
 
 
+def test_where_no_checkpoint_can_be_written_nothing_is_started(tmp_path, monkeypatch, capsys):
+    """The ranks would train up to the first save, fail, and do so again at each restart."""
+    monkeypatch.setattr(train, "NEEDED", ())
+    monkeypatch.setattr(train, "run_under_observation", lambda *_, **__: pytest.fail("it was started"))
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file" / "x", Path("/proc/x")):
+        assert main(["train", "--job-id", "j", "--checkpoint-dir", str(place)]) == 1
+        told = capsys.readouterr().err
+        assert told.startswith(f"ett train: checkpoints cannot be written to {place}: ")
+        assert told.count("\n") == 1
+
+
 def test_a_file_that_is_no_text_is_named(tmp_path, capsys):
     (tmp_path / "train.toml").write_bytes(b"\xff\xfe")
     assert refused(capsys, "--config", tmp_path / "train.toml").startswith(

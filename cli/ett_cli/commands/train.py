@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from ett_cli.commands.run import (
@@ -21,6 +22,7 @@ from ett_cli.commands.run import (
 from ett_cli.job_settings import default_journal_dir, new_job_id
 from ett_cli.publishing_after import Later, add_publishing_options, order_of, publish_after
 from ett_cli.saying import complain, lacking, say
+from ett_core.reasons import reason_within
 
 if TYPE_CHECKING:
     from ett_cli.training.config import Config
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 Options go before the file, the file before the defaults; all parts are on unless told otherwise. A job
 that is started again under its --job-id goes on from its newest checkpoint. Exit status: that of torchrun,
-1 where another start of it still writes checkpoints, 2 where a setting is wrong.
+1 where another start of it still writes checkpoints or none can be written, 2 where a setting is wrong.
 """
 NEEDED = ("torch", "torchrec")
 
@@ -121,7 +123,19 @@ def _hindrance(settings: Settings, *, by_hand: bool) -> str:
     writer = writer_here(settings.saves_to)
     if writer is None and by_hand:
         writer = writer_elsewhere(settings.saves_to)
-    return "" if writer is None else str(OccupiedError(settings.saves_to, writer))
+    if writer is not None:
+        return str(OccupiedError(settings.saves_to, writer))
+    return _unwritable(settings.saves_to)
+
+
+def _unwritable(directory: Path) -> str:
+    """Why a directory takes no checkpoints, which ranks find out minutes later; empty where it does."""
+    try:
+        there = next(path for path in (directory, *directory.parents) if path.exists())
+        with TemporaryFile(dir=there):
+            return ""
+    except OSError as error:
+        return f"checkpoints cannot be written to {directory}: {reason_within(error)}"
 
 
 def _published(settings: Settings, arguments: argparse.Namespace, journals: Path) -> int:
