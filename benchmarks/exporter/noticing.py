@@ -203,7 +203,7 @@ def look(exporter_url: str, prometheus_url: str, jobs: dict[str, Job]) -> None:
             jobs[name].note("metrics")
     for row in json.loads(get(f"{exporter_url}/api/v1/failures?limit=1000"))["failures"]:
         jobs[row["job_id"]].note("api failure")
-        jobs[row["job_id"]].note(f"class {row['failure_class']}")
+        jobs[row["job_id"]].note(f"class {row['diagnosis']['failure_class']}")
     for alert in json.loads(get(f"{prometheus_url}/api/v1/alerts"))["data"]["alerts"]:
         job, is_ours = jobs[alert["labels"]["job_id"]], alert["labels"]["alertname"] == "Ours"
         job.note("Ours firing" if is_ours else f"rival {alert['state']}")

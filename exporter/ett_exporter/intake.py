@@ -7,6 +7,9 @@ error or a success.
 
 from __future__ import annotations
 
+import logging
+import math
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Protocol
@@ -31,6 +34,11 @@ RECEIVED_AT_HEADER = "X-Ett-Received-At"
 CLOSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 """After these the rest of a body may still be on its way: the connection is of no more use."""
 
+OVER_AFTER_S = 60.0
+"""A store that took everything for so long works again: the next failure is told as well."""
+
+_log = logging.getLogger("ett_exporter.intake")
+
 
 class Take(Protocol):
     """What becomes of the text of a body."""
@@ -54,12 +62,15 @@ class FullError(RefusedError):
 class Intake:
     """The addresses that take in events; used by one event loop."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, monotonic: Callable[[], float] = time.monotonic) -> None:
         limits = service.settings.limits
         self._service = service
         self._limits = limits
         self._threads: anyio.CapacityLimiter | None = None
         self._unread_bytes = 0
+        self._monotonic = monotonic
+        self._failed_s = -math.inf
+        """When a segment was refused last because of the store."""
         self._turns = Turns(
             Room(
                 at_once=limits.concurrent_segments,
@@ -89,6 +100,7 @@ class Intake:
         except CrowdedError as error:
             return self._refuse(429 if error.of_sender else 503, str(error))
         except (BusyError, StoreError) as error:
+            self._tell(error)
             return self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         headers = {RECEIVED_AT_HEADER: f"{received_at:.6f}"}
         return json_response(accepted, status_of(accepted), headers)
@@ -141,6 +153,13 @@ class Intake:
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(self._limits.concurrent_segments)
         return self._threads
+
+    def _tell(self, error: Exception) -> None:
+        """Tell the log that nothing is taken in; once, until that was not so for a while."""
+        now_s = self._monotonic()
+        if now_s - self._failed_s > OVER_AFTER_S:
+            _log.warning("segments are refused, their senders try again: %s", error)
+        self._failed_s = now_s
 
     def _refuse(self, status: int, sentence: str) -> Response:
         self._service.count_refused()

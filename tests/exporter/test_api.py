@@ -203,3 +203,27 @@ def test_a_store_that_cannot_be_read_is_a_clear_answer(service):
 
     answer = asyncio.run(ask())
     assert (answer.status_code, answer.json()) == (503, {"error": "cannot read the database: disk I/O error"})
+
+
+def test_a_store_that_takes_nothing_is_told_in_the_log_once(service, story, caplog):
+    """However many segments are refused meanwhile; each sender has the reason and when to come again."""
+    opened = service()
+    (body, *_) = story("a").bodies().values()
+
+    def full(*_arguments):
+        raise StoreError("cannot write to the database: database or disk is full")
+
+    async def send():
+        transport = httpx.ASGITransport(make_app(opened))
+        async with httpx.AsyncClient(transport=transport, base_url="http://exporter") as client:
+            append, opened.store.append = opened.store.append, full
+            refused = [await client.post("/api/v1/segments", content=body) for _ in range(20)]
+            opened.store.append = append
+            return refused, await client.post("/api/v1/segments", content=body)
+
+    refused, taken = asyncio.run(send())
+    assert {answer.status_code for answer in refused} == {503}
+    assert all(answer.headers["retry-after"] for answer in refused)
+    assert taken.json()["accepted"] == body.count(b"\n")
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("segments are refused, their senders try again: cannot write to the database")
