@@ -16,7 +16,8 @@ _BY_COMPONENT: Mapping[str, str] = {
     "evaluation": "evaluate less often, or in a job of its own",
     "publish": "let a process without accelerators publish from the last checkpoint",
     "shutdown": "leave as soon as the last checkpoint is durable",
-    "other": "put the parts of the trainer that have no name here into phases, to see what they are",
+    "other": "put the parts of the trainer that have no name here into phases, to see what they are; the "
+    "time between two starts of a job that had not failed is here, too: give a new run a --job-id of its own",
     "unsaved_training": "save more often (`ett interval` says how often is best)",
     "stalled": "look at the stacks of the ranks to see who waits for whom, and shorten time-outs",
     "recover.teardown": "let surviving ranks be stopped at once after the first failure",
