@@ -23,6 +23,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     as_of: float
 
 
+class AnswerOfMany(Answer, frozen=True, kw_only=True):
+    """An answer about many jobs.
+
+    `missing`: jobs that the exporter has not read yet since its start, and of which it says nothing here.
+    """
+
+    missing: int = 0
+
+
 class CacheCounts(msgspec.Struct, frozen=True):
     """Requests of one kind of compile cache, summed over the processes of a job."""
 
@@ -88,7 +97,7 @@ class JobsTogether(msgspec.Struct, frozen=True, kw_only=True):
     unsaved_exposure_s: float
 
 
-class Jobs(Answer, frozen=True, kw_only=True):
+class Jobs(AnswerOfMany, frozen=True, kw_only=True):
     """Jobs: `total` of them match, `next_offset` begins the next page (null at the end).
 
     `missing`: jobs that the exporter has not read yet since its start, and of which it says nothing here.
@@ -98,7 +107,6 @@ class Jobs(Answer, frozen=True, kw_only=True):
     total: int
     next_offset: int | None
     together: JobsTogether
-    missing: int = 0
 
 
 class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +147,7 @@ class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Sequence[FleetGroup]
 
 
-class Fleet(Answer, frozen=True, kw_only=True):
+class Fleet(AnswerOfMany, frozen=True, kw_only=True):
     """Where the time of all jobs went between `begin` and `end`: all of it, and by group.
 
     `over_time`: equal parts of that time, where `buckets` asks for so many. `left_out`: jobs with time in
@@ -156,7 +164,6 @@ class Fleet(Answer, frozen=True, kw_only=True):
     fleet: Sequence[FleetGroup]
     over_time: Sequence[FleetPart]
     left_out: int
-    missing: int = 0
 
 
 class Changes(Answer, frozen=True, kw_only=True):

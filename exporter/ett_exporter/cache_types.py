@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ett_exporter.answer_types import Answer
+from ett_exporter.answer_types import AnswerOfMany
 
 
 class CacheRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class JobCaches(CachesOfJob, frozen=True, kw_only=True):
     as_of: float
 
 
-class Caches(Answer, frozen=True, kw_only=True):
+class Caches(AnswerOfMany, frozen=True, kw_only=True):
     """The compile caches of many jobs, the latest to start first."""
 
     jobs: Sequence[CachesOfJob]

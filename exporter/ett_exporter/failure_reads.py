@@ -39,7 +39,7 @@ from ett_exporter.pages import page_of
 from ett_exporter.queries import FailuresQuery, Filter, NodesQuery, Nothing, RunsQuery, WindowQuery
 from ett_exporter.reads import UnknownJobError
 from ett_exporter.recent import Recent
-from ett_exporter.service import Service
+from ett_exporter.service import WAIT_S, Service
 from ett_exporter.views import JobView
 
 LOOKED_AGAIN_AFTER_S = 30.0
@@ -74,6 +74,7 @@ class FailureReads:
         chosen = [failure for failure, _ in found]
         return Failures(
             as_of=now,
+            missing=self._missing,
             failures=[failure_of_job(views[f.job_id], f, place, prices) for f, place in shown],
             total=total,
             next_offset=following,
@@ -110,7 +111,15 @@ class FailureReads:
         rows = self._rows(query, begin)
         found = nodes([run for each in rows for run in each.runs], _failures(rows), begin, end)
         shown, total, following = page_of(found, query)
-        return Nodes(as_of=now, begin=begin, end=end, nodes=shown, total=total, next_offset=following)
+        return Nodes(
+            as_of=now,
+            missing=self._missing,
+            begin=begin,
+            end=end,
+            nodes=shown,
+            total=total,
+            next_offset=following,
+        )
 
     def regressions(self, query: WindowQuery) -> Regressions:
         """Classes of failures that strike many, and components that take longer than they did."""
@@ -126,7 +135,15 @@ class FailureReads:
         found.sort(key=lambda run: (-run.start, run.job_id, run.attempt))
         shown, total, following = page_of(found, query)
         rows = [run_row(run) for run in shown]
-        return Runs(as_of=now, begin=begin, end=end, runs=rows, total=total, next_offset=following)
+        return Runs(
+            as_of=now,
+            missing=self._missing,
+            begin=begin,
+            end=end,
+            runs=rows,
+            total=total,
+            next_offset=following,
+        )
 
     def families(self, query: WindowQuery) -> Families:
         """The families of jobs that began something in time, with what is usual in each."""
@@ -137,7 +154,8 @@ class FailureReads:
 
     def _usual(self, query: WindowQuery, now: float) -> Families:
         begin, end = query.span(now)
-        return Families(as_of=now, begin=begin, end=end, families=families(self._runs(query, begin, end)))
+        found = families(self._runs(query, begin, end))
+        return Families(as_of=now, missing=self._missing, begin=begin, end=end, families=found)
 
     def _look(self, query: WindowQuery, now: float) -> Regressions:
         begin, end = query.span(now)
@@ -145,6 +163,7 @@ class FailureReads:
         runs = [run for each in rows for run in each.runs]
         return Regressions(
             as_of=now,
+            missing=self._missing,
             begin=begin,
             end=end,
             runs=sum(1 for run in runs if begin <= run.start < end),
@@ -157,7 +176,11 @@ class FailureReads:
         return self._history.rows(view for view in self._views(query) if view.account.end >= begin)
 
     def _views(self, jobs: Filter) -> Sequence[JobView]:
-        return jobs.chosen(self._service.known_views(self._service.clock()))
+        return jobs.chosen(self._service.known_views(self._service.clock(), wait_s=WAIT_S))
+
+    @property
+    def _missing(self) -> int:
+        return self._service.roster.unmet
 
 
 class _Looked(Generic[A]):

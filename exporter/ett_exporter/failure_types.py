@@ -14,7 +14,7 @@ from ett_core.fleet.nodes import Node
 from ett_core.fleet.outbreaks import Outbreak
 from ett_core.fleet.recurrence import Recurrence
 from ett_core.fleet.regressions import Regression
-from ett_exporter.answer_types import Answer
+from ett_exporter.answer_types import AnswerOfMany
 from ett_exporter.job_types import EvidenceRow
 
 
@@ -74,7 +74,7 @@ class FailureBucket(msgspec.Struct, frozen=True, kw_only=True):
     lost_accelerator_s: Mapping[str, float]
 
 
-class Failures(Answer, frozen=True, kw_only=True):
+class Failures(AnswerOfMany, frozen=True, kw_only=True):
     """Failures of many jobs, the latest first.
 
     `over_time`: equal parts of the time asked for, where `buckets` asks for so many.
@@ -98,7 +98,7 @@ class FailureDetail(FailureOfJob, frozen=True, kw_only=True):
     alike: Sequence[str]
 
 
-class Nodes(Answer, frozen=True, kw_only=True):
+class Nodes(AnswerOfMany, frozen=True, kw_only=True):
     """The nodes at which failures between two moments point, the most suspicious first."""
 
     begin: float
@@ -108,7 +108,7 @@ class Nodes(Answer, frozen=True, kw_only=True):
     next_offset: int | None
 
 
-class Regressions(Answer, frozen=True, kw_only=True):
+class Regressions(AnswerOfMany, frozen=True, kw_only=True):
     """What became worse between two moments: components of runs, and failures that strike many."""
 
     begin: float
@@ -139,7 +139,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     figures: Mapping[str, float]
 
 
-class Runs(Answer, frozen=True, kw_only=True):
+class Runs(AnswerOfMany, frozen=True, kw_only=True):
     """Attempts that began between two moments, the latest first."""
 
     begin: float
@@ -149,7 +149,7 @@ class Runs(Answer, frozen=True, kw_only=True):
     next_offset: int | None
 
 
-class Families(Answer, frozen=True, kw_only=True):
+class Families(AnswerOfMany, frozen=True, kw_only=True):
     """Families of jobs with runs between two moments, the one with most jobs first."""
 
     begin: float

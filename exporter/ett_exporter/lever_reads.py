@@ -31,7 +31,7 @@ from ett_exporter.pages import page_of
 from ett_exporter.queries import CacheRunsQuery, ComparisonQuery, Filter, Page, QueryError, WhatIfQuery
 from ett_exporter.reads import UnknownJobError
 from ett_exporter.recent import Recent
-from ett_exporter.service import Service
+from ett_exporter.service import WAIT_S, Service
 from ett_exporter.views import WINDOWS_S, JobView
 
 LOOKED_AGAIN_AFTER_S = 15.0
@@ -43,6 +43,7 @@ class _Runs(msgspec.Struct, frozen=True):
     """All runs of all jobs, the latest first, as of a moment."""
 
     as_of: float
+    missing: int
     runs: Sequence[CacheRun]
     verdicts: Mapping[str, Verdict]
     families: Mapping[str, str]
@@ -53,6 +54,7 @@ class _Fleet(msgspec.Struct, frozen=True):
     """The time of the jobs of one question, levers aside."""
 
     as_of: float
+    missing: int
     jobs: int
     time: FleetTime
     between_failures_s: float | None
@@ -85,6 +87,7 @@ class LeverReads:
         shown, total, following = page_of(found, query)
         return CacheRuns(
             as_of=known.as_of,
+            missing=known.missing,
             runs=[run_row(run, known.verdicts[run.id]) for run in shown],
             total=total,
             next_offset=following,
@@ -103,7 +106,10 @@ class LeverReads:
         by_id = {run.id: run for run in known.runs}
         for name in (query.one, query.two):
             if name not in by_id:
-                raise UnknownJobError(f"no run {name[:160]!r} that compiled or asked a cache is known here")
+                unread = f", but {known.missing} jobs are not read yet" if known.missing else ""
+                raise UnknownJobError(
+                    f"no run {name[:160]!r} that compiled or asked a cache is known here{unread}"
+                )
         return compared(known.as_of, by_id[query.one], by_id[query.two], known.verdicts)
 
     def intervals(self, query: Page) -> Intervals:
@@ -112,7 +118,13 @@ class LeverReads:
         found.sort(key=lambda each: (-excess_accelerator_s(*each), each[0].account.job_id))
         shown, total, following = page_of(found, query)
         rows = [interval_row(view, costs) for view, costs in shown]
-        return Intervals(as_of=self._service.clock(), jobs=rows, total=total, next_offset=following)
+        return Intervals(
+            as_of=self._service.clock(),
+            missing=self._service.roster.unmet,
+            jobs=rows,
+            total=total,
+            next_offset=following,
+        )
 
     def what_if(self, query: WhatIfQuery) -> WhatIf:
         """The time of all jobs without some of its losses.
@@ -130,6 +142,7 @@ class LeverReads:
         together, rows = fleet.time.with_levers(levers), alone(fleet.time)
         return WhatIf(
             as_of=fleet.as_of,
+            missing=fleet.missing,
             begin=fleet.as_of - WINDOWS_S[query.window],
             end=fleet.as_of,
             weight=query.weight,
@@ -165,6 +178,7 @@ class LeverReads:
         ]
         return _Fleet(
             as_of=now,
+            missing=self._service.roster.unmet,
             jobs=len(jobs),
             time=FleetTime(jobs, left_out(query.weight)),
             between_failures_s=mean_between_failures_s(jobs),
@@ -188,7 +202,7 @@ class LeverReads:
             families |= {rows.job_id: rows.runs[0].family} if rows.runs else {}
         runs.sort(key=lambda run: (-run.start, run.id))
         verdicts = judged(runs)
-        return _Runs(now, runs, verdicts, families, warm_levels(runs, verdicts))
+        return _Runs(now, self._service.roster.unmet, runs, verdicts, families, warm_levels(runs, verdicts))
 
     def _views(self, jobs: Filter) -> list[JobView]:
-        return jobs.chosen(self._service.known_views(self._service.clock()))
+        return jobs.chosen(self._service.known_views(self._service.clock(), wait_s=WAIT_S))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ett_core.fleet.cache_compare import Difference
-from ett_exporter.answer_types import Answer
+from ett_exporter.answer_types import Answer, AnswerOfMany
 from ett_exporter.cache_types import CacheRow
 
 
@@ -48,7 +48,7 @@ class CacheRunRow(msgspec.Struct, frozen=True, kw_only=True):
     alike: str
 
 
-class CacheRuns(Answer, frozen=True, kw_only=True):
+class CacheRuns(AnswerOfMany, frozen=True, kw_only=True):
     """Runs, the latest first; `verdicts` and `surprises` count all that match, not those of the page."""
 
     runs: Sequence[CacheRunRow]
@@ -109,7 +109,7 @@ class IntervalRow(msgspec.Struct, frozen=True, kw_only=True):
     excess_accelerator_s: float
 
 
-class Intervals(Answer, frozen=True, kw_only=True):
+class Intervals(AnswerOfMany, frozen=True, kw_only=True):
     """Jobs that save, those first whose interval costs most beyond the best."""
 
     jobs: Sequence[IntervalRow]
@@ -136,7 +136,7 @@ class LeverRow(msgspec.Struct, frozen=True, kw_only=True):
     gain_ratio: float | None
 
 
-class WhatIf(Answer, frozen=True, kw_only=True):
+class WhatIf(AnswerOfMany, frozen=True, kw_only=True):
     """The time of all jobs without some of its losses, the useful training being the same.
 
     Seconds (weight `job`), held accelerator-seconds (`accelerator`) or money (`cost`). `together` is

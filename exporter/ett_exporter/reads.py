@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from operator import itemgetter
@@ -68,7 +67,7 @@ class Reads:
 
     def jobs(self, query: JobsQuery) -> Jobs:
         """Jobs in rows."""
-        views = self._views(query, wait_s=WAIT_S)
+        views = self._views(query)
         missing = self._service.roster.unmet
         if query.sort is not None:
             views = in_order(views, query.sort)
@@ -131,6 +130,7 @@ class Reads:
         shown, total, following = page_of(views, query)
         return Caches(
             as_of=self._service.clock(),
+            missing=self._service.roster.unmet,
             jobs=[caches_of_job(view) for view in shown],
             total=total,
             next_offset=following,
@@ -168,9 +168,9 @@ class Reads:
             store_write_mean_s=stats.store_write_s / stats.store_writes if stats.store_writes else None,
         )
 
-    def _views(self, jobs: Filter, *, wait_s: float = math.inf) -> list[JobView]:
+    def _views(self, jobs: Filter) -> list[JobView]:
         """Jobs that are meant."""
-        return jobs.chosen(self._service.known_views(self._service.clock(), wait_s=wait_s))
+        return jobs.chosen(self._service.known_views(self._service.clock(), wait_s=WAIT_S))
 
     def _page(self, job_id: str, begin: float | None = None, end: float | None = None) -> JobPage:
         page = self._service.page(job_id, self._service.clock(), begin, end)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ett_dashboard import job_fields
-from ett_dashboard.failures.rows import FailureGroup
+from ett_dashboard.failures.rows import FailureGroup, Failures
 from ett_dashboard.fleet import figures, questions, words
 from ett_dashboard.fleet.rows import FleetPart, FleetTime, FleetWindow
 from ett_dashboard.fleet.tiles import fleet_tiles
@@ -96,3 +96,21 @@ def test_every_column_of_the_table_has_an_order_that_the_api_knows():
             assert msgspec.convert(asked, JobsQuery).sort == asked["sort"] != "urgency"
     assert dict(questions.jobs({}, "luck").parameters) == {"sort": "urgency"}
     assert dict(questions.jobs({}, "-luck").parameters) == {"sort": "urgency"}
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (None, words.NOT_READ),
+        (0, "Nothing failed within the last hour."),
+        (2, "Nothing failed within the last hour, as far as is known."),
+    ],
+)
+def test_that_nothing_failed_is_said_only_where_somebody_knows(read, said):
+    """Neither before an answer has come nor of jobs that the exporter has not read yet."""
+    failures = (
+        None
+        if read is None
+        else Failures(as_of=0.0, failures=(), total=0, lost_accelerator_s=0.0, missing=read)
+    )
+    assert words.no_failures(failures, "the last hour") == said

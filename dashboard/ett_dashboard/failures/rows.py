@@ -85,7 +85,10 @@ class FailureBucket(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failures(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `GET /api/v1/failures`; `is_listed`: whether it tells of failures one by one at all."""
+    """The answer of `GET /api/v1/failures`; `is_listed`: whether it tells of failures one by one at all.
+
+    `missing`: jobs that are not read yet.
+    """
 
     as_of: float
     failures: Sequence[FailureOfJob]
@@ -96,6 +99,7 @@ class Failures(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None = None
     groups: Sequence[FailureGroup] = ()
     over_time: Sequence[FailureBucket] = ()
+    missing: int = 0
 
 
 class Nodes(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from ett_core.components import FAILURE, TRAINING, group_seconds
+from ett_dashboard.failures.rows import Failures
 from ett_dashboard.fleet.rows import FleetTime
 from ett_dashboard.weights import amount
 from ett_dashboard.windows import WITHIN
 from ett_dashboard.words import Sentence, many, ratio
+
+NOT_READ = "The source has not answered this yet."
 
 
 def left_out(count: int) -> str:
@@ -32,6 +35,17 @@ def missing(count: int) -> str:
     be, them = ("is", "it") if count == 1 else ("are", "them")
     why = f"the exporter is still reading {them}"
     return f"{many(count, 'job')} {be} not counted here yet: {why}." if count else ""
+
+
+def no_failures(read: Failures | None, within: str) -> str:
+    """What is said where no failures are shown: none are known only where an answer says so.
+
+    >>> no_failures(None, "the last hour")
+    'The source has not answered this yet.'
+    """
+    if read is None:
+        return NOT_READ
+    return f"Nothing failed within {within}{', as far as is known' if read.missing else ''}."
 
 
 def summary(found: FleetTime, window: str, weight: str, factor: float) -> Sentence:

@@ -15,7 +15,7 @@ from ett_dashboard.client import Question
 from ett_dashboard.failures import questions as failure_questions
 from ett_dashboard.fleet import figures as fleet_figures
 from ett_dashboard.fleet import markup as fleet_markup
-from ett_dashboard.fleet import questions
+from ett_dashboard.fleet import questions, words
 from ett_dashboard.fleet.rows import FleetWindow
 from ett_dashboard.live import Reading, shared_reads
 from ett_dashboard.rows import FleetAnswer
@@ -132,6 +132,8 @@ def _losses(
         lost = frames.losses(found.value.all.components) if found.value else []
         if found.lacks:
             st.html(markup.lacking(found.error or ""))
+        elif found.value is None:
+            st.html(markup.quiet(words.NOT_READ))
         elif lost:
             drawn = figures.pareto(lost, lambda value: weights.short(value * weighing.factor, weighing.name))
             chart(drawn, title="Largest losses by component", key="losses")
@@ -152,7 +154,9 @@ def _losses(
             way = markup.link(to_failures(of_window), _all_failures())
             st.html(f'<p class="ett-take">{way}</p>')
         else:
-            st.html(markup.quiet(f"Nothing failed within {within}."))
+            st.html(markup.quiet(words.no_failures(failures, within)))
+        if failures is not None and failures.missing:
+            st.html(markup.quiet(words.missing(failures.missing)))
 
 
 def _over_time(question: Question[FleetWindow], window: str) -> None:
@@ -162,7 +166,9 @@ def _over_time(question: Question[FleetWindow], window: str) -> None:
     found = reading.value
     if reading.lacks:
         st.html(markup.lacking(reading.error or ""))
-    elif found is not None and found.all.total:
+    elif found is None:
+        st.html(markup.quiet(words.NOT_READ))
+    elif found.all.total:
         drawn = fleet_figures.over_time(found, frame.zone())
         chart(drawn, title="Shares of time by group", key="over_time", revision=window, zoom=True)
     else:
