@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
-from ett_cli.amounts import duration
+from ett_cli.amounts import duration, many
 from ett_core.failures.words import chance_words
 from ett_core.plain_text import one_line
 
@@ -26,6 +26,7 @@ def report(answers: Mapping[str, Json], window: str) -> str:
     failures = answers["failures"]
     parts = (
         [_headline(failures, window)],
+        _missing(max(int(answer.get("missing", 0)) for answer in answers.values())),
         _groups(failures),
         _nodes(answers["nodes"]["nodes"]),
         _outbreaks(answers["regressions"]["outbreaks"]),
@@ -40,6 +41,12 @@ def _headline(failures: Json, window: str) -> str:
     cost = "" if failures["cost"] is None else f", {failures['cost']:,.2f} in money"
     lost = f"{failures['lost_accelerator_s'] / HOUR_S:,.1f} accelerator-hours lost{cost}"
     return f"Failures of the last {window}: {failures['total']:,}, {lost}"
+
+
+def _missing(jobs: int) -> Iterator[str]:
+    if jobs:
+        them = "it" if jobs == 1 else "them"
+        yield f"Without {many(jobs, 'job')}: the exporter is still reading {them}; ask again in a minute."
 
 
 def _groups(failures: Json) -> Iterator[str]:

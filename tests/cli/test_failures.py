@@ -56,6 +56,14 @@ def hostile(answers):
     return HOSTILE + "x" * 100_000 if answers in ("n7", "object_store", "torch", "") else answers
 
 
+def test_jobs_that_the_exporter_has_not_read_yet_are_told_whichever_answer_lacks_them():
+    """So that nobody takes what is there for all."""
+    assert "still reading" not in report(ANSWERS, "7d")
+    lacking = {**ANSWERS, "nodes": {**ANSWERS["nodes"], "missing": 12}}
+    said = "Without 12 jobs: the exporter is still reading them; ask again in a minute."
+    assert report(lacking, "7d").splitlines()[2] == said
+
+
 def test_words_of_jobs_make_up_no_line_and_no_width():
     """Neither a terminal nor a reader takes them for the report's own."""
     text = report(hostile(ANSWERS), "7d")
