@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import traceback
 
+from ett_trainer_hooks.pipeline.imports import uncollected
 from ett_trainer_hooks.pipeline.quick_exit import quick_exit
 
 
@@ -16,8 +17,9 @@ def main() -> None:
 
     Of a signal that ended it only the last line is written, and not where torchrun stood.
     """
-    from torch.distributed.elastic.multiprocessing.api import SignalException  # noqa: PLC0415 - takes seconds
-    from torch.distributed.run import main as torchrun  # noqa: PLC0415 - the same
+    with uncollected():
+        from torch.distributed.elastic.multiprocessing.api import SignalException  # noqa: PLC0415 - seconds
+        from torch.distributed.run import main as torchrun  # noqa: PLC0415 - the same
 
     with quick_exit():
         try:

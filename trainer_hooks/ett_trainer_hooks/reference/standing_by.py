@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ett_trainer_hooks import Recorder
 from ett_trainer_hooks.pipeline import standby, toolchain
 from ett_trainer_hooks.pipeline.bundle import compiler
+from ett_trainer_hooks.pipeline.imports import uncollected
 from ett_trainer_hooks.reference.compiled import Compiled
 from ett_trainer_hooks.reference.settings import Settings, parse, words_of
 from ett_trainer_hooks.reference.source import Source
@@ -39,7 +40,8 @@ def prepare(*words: str) -> Prepared:
     Compiled(settings, recorder, in_memory=True)
     if settings.compile and settings.uses("toolchain"):
         toolchain.trust_processor()
-    from ett_trainer_hooks.reference import work  # noqa: PLC0415 - takes seconds
+    with uncollected():
+        from ett_trainer_hooks.reference import work  # noqa: PLC0415 - takes seconds
 
     is_compiled = False
     if settings.compile:

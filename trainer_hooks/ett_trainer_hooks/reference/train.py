@@ -20,6 +20,7 @@ from ett_trainer_hooks.pipeline import standby, toolchain
 from ett_trainer_hooks.pipeline.checkpoint.policy import CheckpointPolicy
 from ett_trainer_hooks.pipeline.collectives import CollectiveCount
 from ett_trainer_hooks.pipeline.fast_batch import FastBatch
+from ett_trainer_hooks.pipeline.imports import uncollected
 from ett_trainer_hooks.pipeline.stages import Here, Stage, run
 from ett_trainer_hooks.pipeline.takes import Lease
 from ett_trainer_hooks.reference import criteo, notes, standing_by
@@ -110,7 +111,8 @@ class Start:
         """Torch, TorchRec and what uses them."""
         if self._settings.compile and self._settings.uses("toolchain"):
             toolchain.trust_processor()
-        from ett_trainer_hooks.reference import work  # noqa: PLC0415 - takes seconds
+        with uncollected():
+            from ett_trainer_hooks.reference import work  # noqa: PLC0415 - takes seconds
 
         notes.pass_over()
         return work

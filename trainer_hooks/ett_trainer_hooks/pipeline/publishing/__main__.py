@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.pipeline.imports import uncollected
 from ett_trainer_hooks.pipeline.publishing.handover import HandOver
 
 
@@ -18,7 +19,7 @@ def main() -> None:
     """Publish, and say how it went. The recorder is there before the heavy imports."""
     arguments = parsed(sys.argv[1:])
     recorder = Recorder.from_env()
-    with recorder.phase("imports"):
+    with recorder.phase("imports"), uncollected():
         from ett_trainer_hooks.pipeline.publishing import working  # noqa: PLC0415 - takes seconds
     status = working.run(
         HandOver(arguments.folder),
