@@ -61,7 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `ett`; returns the exit status (2 for a wrong command line)."""
     try:
         with shown():
-            return _main(argv)
+            try:
+                return _main(argv)
+            finally:
+                if sys.stdout is not None:  # None where whoever started this has closed it
+                    sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has left; flush at exit to nowhere
         return 1
@@ -90,8 +94,6 @@ def _run(name: str, words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"ett {name}", description=COMMANDS[name])
     command.add_arguments(parser)
     status: int = command.run(parser.parse_args(words))
-    if sys.stdout is not None:  # None where whoever started this has closed it
-        sys.stdout.flush()
     return status
 
 

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from ett_cli.main import COMMANDS, main
+from ett_core.events import Compile, encode
 
 NOWHERE = "http://127.0.0.1:1"
 TOO_WRONG_TO_START = {
@@ -115,3 +116,31 @@ def test_ctrl_c_is_status_130_and_no_traceback(tmp_path):
         child.send_signal(signal.SIGINT)
         _, complaint = child.communicate(timeout=60)
     assert (child.returncode, complaint) == (130, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["account", "--help"], ["advise", "dynamic", "--json", "job"], ["simulate", "--out", "-"]],
+)
+def test_where_whoever_reads_has_left_it_ends_without_a_word_about_it(words, unbuffered, tmp_path):
+    """As in `ett ... | head`."""
+    compiled = Compile(job_id="j", writer="w", seq=0, attempt=0, rank=0, time=1.7e9, graph="0/0", code="f")
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "w.jsonl").write_bytes(encode(compiled) + b"\n")
+    reads, writes = os.pipe()
+    os.close(reads)
+    ett = [sys.executable, "-c", "import sys; from ett_cli.main import main; sys.exit(main())"]
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    ran = subprocess.run(
+        [*ett, *words],
+        stdout=writes,
+        stderr=subprocess.PIPE,
+        env=environ,
+        cwd=tmp_path,
+        check=False,
+        timeout=60,
+    )
+    os.close(writes)
+    assert ran.returncode in (0, 1)  # argparse does not care
+    assert "roken" not in ran.stderr.decode()

@@ -80,6 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         return _autotune(arguments) if arguments.topic == "autotune" else _dynamic(arguments)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         return complain("advise", f"{error.filename}: {reason_within(error)}", 1)
     except (AbsentError, AskError) as error:

@@ -110,7 +110,7 @@ def run(
     except KeyboardInterrupt:
         return complain("simulate", "ended by hand; what was delivered stays", 1)
     except OSError as error:
-        return complain("simulate", f"{error.filename}: {error.strerror}", 1)
+        return complain("simulate", _unwritten(error), 1)
     say("\n".join(summary(arguments.scenario, chosen, end_s, truths)))
     if arguments.exporter:
         if running := sum(truth.outcome == "running" for truth in truths):
@@ -119,6 +119,13 @@ def run(
     if arguments.victims is not None:
         say("\n".join(table(victims(fleet, arguments.victims))))
     return 0
+
+
+def _unwritten(error: OSError) -> str:
+    """What could not be written, and why; where whoever read has left the error goes on instead."""
+    if isinstance(error, BrokenPipeError):
+        raise error
+    return f"{error.filename}: {error.strerror}"
 
 
 def _begin(arguments: argparse.Namespace, chosen: Scenario, say: Say) -> None:

@@ -33,6 +33,12 @@ def test_a_setting_of_the_compiler_is_named():
     assert "TORCHINDUCTOR_MAX_AUTOTUNE is 1, was not set" in reason
 
 
+def test_the_name_of_the_job_is_blamed_for_nothing():
+    """Jobs of other names use the same code: torch's name for sizes it has seen is in no key."""
+    named = [side(name, settings={"TORCH_COMPILE_JOB_ID": f"ett:{name}"}) for name in ("one", "two")]
+    assert reasons(*named) == [FITS]
+
+
 def test_other_keys_alone_mean_that_the_program_changed():
     found = compare(side(), side("two", artifacts={"inductor": ["f1", "f9"], "aot_autograd": ["a9"]}))
     assert found.reasons[0].startswith("2 of 3 entries have other keys: the code of the model")

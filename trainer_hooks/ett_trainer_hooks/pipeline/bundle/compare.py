@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
+from ett_trainer_hooks.pipeline import profile
 from ett_trainer_hooks.pipeline.bundle.entry import Entry
 from ett_trainer_hooks.pipeline.bundle.fingerprint import differences
 
@@ -87,7 +88,7 @@ def _reasons(one: Side, two: Side, found: Comparison) -> Iterator[str]:
 def _settings(one: Mapping[str, str], two: Mapping[str, str]) -> list[str]:
     return [
         f"{name} is {two.get(name, 'not set')}, was {one.get(name, 'not set')}"
-        for name in sorted({*one, *two})
+        for name in sorted({*one, *two}.difference(profile.NAMES))  # which are in no key
         if one.get(name) != two.get(name)
     ]
 
