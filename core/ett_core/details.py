@@ -8,7 +8,7 @@ writer and sequence number, never by arrival. State is bounded; what a bound dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,11 +37,12 @@ from ett_core.events import (
 )
 from ett_core.evidence_log import STOPPED, EvidenceLine, EvidenceLog
 from ett_core.interference import AsyncSaves, AsyncSavesState
-from ett_core.named_sums import LARGEST_COUNT, add_named, bounded
+from ett_core.named_sums import LARGEST_COUNT, add_named
 from ett_core.packing import unwrapped, wrapped
 from ett_core.process_totals import ProcessTotals, ProcessTotalsState
 from ett_core.rank_nodes import RankNodes, RankNodesState
 from ett_core.refusals import Refusals
+from ett_core.runs import Row, rows_of, runs_of
 from ett_core.starts import Starts, StartsState
 from ett_core.step_lengths import StepLengths, StepLengthsState
 from ett_core.stopped_ranks import stops_in
@@ -122,19 +123,30 @@ class JobDetails:
 
     def add(self, events: Iterable[AnyEvent]) -> None:
         """Take in events, in any order, each once; `refusals` hold those that cannot be taken in."""
-        clocks, note_node = self._clocks, self.nodes.note
-        for event in events:
-            try:
-                told = corrected(event, clocks.offset_s(event.writer)) if clocks.differ else event
-                note_node(told)
-                take = _HANDLERS.get(type(told))
-                if take is not None:
-                    take(self, told)
-            except Exception as error:  # noqa: BLE001, PERF203 - one event must not take away all others
-                self.refusals.note(event, error)
+        for run in runs_of(events if isinstance(events, Sequence) else list(events)):
+            offset_s = self._clocks.offset_s(run[0].writer)
+            self._take_run([corrected(event, offset_s) for event in run] if offset_s else run)
         self.checkpoints.settle()
         self.compilations.settle()
         self.decisions.settle()
+
+    def _take_run(self, run: Sequence[AnyEvent]) -> None:
+        """Take in events of one writer, attempt, rank and node."""
+        latest, reports = run[0], []
+        latest_at = latest.time
+        for event in run:
+            if event.time > latest_at or (event.time == latest_at and event.seq > latest.seq):
+                latest, latest_at = event, event.time
+            if type(event) is Progress:
+                reports.append(event)
+            elif (take := _HANDLERS.get(type(event))) is not None:
+                try:
+                    take(self, event)
+                except Exception as error:  # noqa: BLE001 - one event must not take away all others
+                    self.refusals.note(event, error)
+        self.nodes.note(latest)
+        if reports and run[0].rank >= 0:
+            self._take_reports(run[0].attempt, run[0].rank, rows_of(reports, self.refusals.note))
 
     @classmethod
     def of_events(cls, events: Iterable[AnyEvent], archive: Archive = IN_MEMORY) -> JobDetails:
@@ -220,6 +232,14 @@ class JobDetails:
         self.checkpoints.add(event)
         self.async_saves.add(event)
 
+    def _take_reports(self, attempt: int, rank: int, rows: Sequence[Row]) -> None:
+        self.samples += sum(row[3] for row in rows)
+        self.throughput.add(rank, rows)
+        timed = [row for row in rows if row[4]]
+        self.rank_paces.add(attempt, rank, timed)
+        self.async_saves.add_reports(attempt, rank, timed)
+        self.steps.add(rows)
+
     def _take_cache(self, event: Cache) -> None:
         self.processes.add_cache(event)
 
@@ -231,18 +251,6 @@ class JobDetails:
 
     def _take_start(self, event: AttemptStart) -> None:
         self.starts.add(event)
-
-    def _take_progress(self, event: Progress) -> None:
-        if event.rank < 0:
-            return
-        samples = bounded(event.samples)
-        self.samples += samples
-        self.throughput.add(event, samples)
-        if event.step_seconds is None:
-            return
-        self.rank_paces.add(event)
-        self.async_saves.add(event)
-        self.steps.add(event.step_seconds)
 
     def _take_compile(self, event: Compile) -> None:
         for stage, seconds in event.stage_seconds.items():
@@ -261,8 +269,7 @@ class JobDetails:
 
 
 _HANDLERS: Mapping[type[Event], Callable[[Any, Any], None]] = {
-    Progress: JobDetails._take_progress,  # noqa: SLF001 - the table belongs to the class
-    AttemptStart: JobDetails._take_start,  # noqa: SLF001
+    AttemptStart: JobDetails._take_start,  # noqa: SLF001 - the table belongs to the class
     Checkpoint: JobDetails._take_checkpoint,  # noqa: SLF001
     CheckpointDurable: JobDetails._take_checkpoint,  # noqa: SLF001
     CheckpointFailed: JobDetails._take_checkpoint,  # noqa: SLF001

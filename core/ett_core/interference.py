@@ -9,11 +9,12 @@ cost is measured by `ett_core.save_costs`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ett_core.archive import IN_MEMORY, Archive
-from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress
+from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed
+from ett_core.runs import Row
 from ett_core.save_costs import Flight, SaveInterference, SaveKey, measured, slowed_s
 from ett_core.save_reports import Report, Reports
 from ett_core.shelf import Shelf
@@ -21,9 +22,6 @@ from ett_core.shelf import Shelf
 REPORTS_KEPT = 128
 """Reports kept of one job; older saves keep their figures, computed before their reports went."""
 SAVES_KEPT = 100
-LARGEST_AMOUNT_S = 1e9
-
-AsyncEvent: TypeAlias = Progress | Checkpoint | CheckpointDurable | CheckpointFailed
 
 
 class AsyncSavesState(NamedTuple):
@@ -65,11 +63,9 @@ class AsyncSaves:
         self._settled_slowed_s: float | None = None
         self._forgotten = (-1, 0.0)
 
-    def add(self, event: AsyncEvent) -> None:
+    def add(self, event: Checkpoint | CheckpointDurable | CheckpointFailed) -> None:
         """Take in one event; those that have nothing to do with it are passed over."""
-        if isinstance(event, Progress):
-            self._add_report(event)
-        elif event.mode == "async" and event.rank >= 0:
+        if event.mode == "async" and event.rank >= 0:
             self._add_save(event)
 
     @property
@@ -140,30 +136,40 @@ class AsyncSaves:
             if len(kept) > SAVES_KEPT:
                 del kept[min(kept)]
 
-    def _add_report(self, event: Progress) -> None:
-        times, attempt = event.step_seconds, event.attempt
+    def add_reports(self, attempt: int, rank: int, timed: Iterable[Row]) -> None:
+        """Take in reports of a rank of an attempt, 0 or more, with timed steps."""
         reports = self._reports.get(attempt)
-        if reports is not None and event.rank > reports.leader:
+        if reports is not None and rank > reports.leader:
             return
-        if times is None or not times.count or event.rank < 0 or (attempt, event.time) < self._forgotten:
-            return
-        if reports is None or event.rank < reports.leader:
-            self._count -= 0 if reports is None else len(reports)
-            reports = self._reports[attempt] = Reports(event.rank, archive=self._archive)
-        step_s = min(times.sum, LARGEST_AMOUNT_S)
-        begin = event.time - step_s - min(max(event.data_wait_s, 0.0), LARGEST_AMOUNT_S)
-        reports.add(event.time, begin, times.count, step_s)
-        self._count += 1
-        if self._count > REPORTS_KEPT:
-            self._forget()
+        for end, begin, _, _, steps, step_s, _, _, _ in timed:
+            if (attempt, end) < self._forgotten:
+                continue
+            if reports is None or rank < reports.leader:
+                self._count -= 0 if reports is None else len(reports)
+                reports = self._reports[attempt] = Reports(rank, archive=self._archive)
+            reports.add(end, begin, steps, step_s)
+            self._count += 1
+            if self._count > REPORTS_KEPT:
+                self._forget()
+                reports = self._reports.get(attempt)
+        if reports is not None:
+            reports.settle()
 
-    def _measured(self, attempt: int) -> dict[SaveKey, SaveInterference]:
+    def _measured(
+        self, attempt: int, before: tuple[int, float] | None = None
+    ) -> dict[SaveKey, SaveInterference]:
+        """What the saves of an attempt cost: of all, or of those that ended before an attempt and moment."""
         flights = {
             key: Flight(began, *self._ended.get(key, (None, "unknown")))
             for key, began in self._begun.items()
             if key[0] == attempt
         }
-        return measured(list(self._reports.get(attempt, ())), flights) if flights else {}
+        asked = [
+            key
+            for key, flight in flights.items()
+            if before is None or (flight.end is not None and (attempt, flight.end) < before)
+        ]
+        return measured(list(self._reports.get(attempt, ())), flights, asked) if asked else {}
 
     def _forget(self) -> None:
         """Settle the saves that lie in the older half of the reports, and let those go."""
@@ -171,11 +177,9 @@ class AsyncSaves:
         horizon = kept[len(kept) // 2]
         settled = self._settled_saves()
         for attempt in [attempt for attempt in self._reports if attempt <= horizon[0]]:
-            for key, save in self._measured(attempt).items():
-                if save.ended is not None and (attempt, save.ended) < horizon:
-                    settled[key] = save
-                    del self._begun[key]
-                    self._ended.pop(key, None)
+            for key, save in self._measured(attempt, before=horizon).items():
+                settled[key] = save
+                del self._begun[key], self._ended[key]
             left_from = horizon[1] if attempt == horizon[0] else math.inf
             self._count -= self._reports[attempt].drop_before(left_from)
             if not self._reports[attempt]:

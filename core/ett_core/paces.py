@@ -5,21 +5,25 @@ Part of the search for stragglers (`ett_core.stragglers`): held by one thread at
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
-from ett_core.events import StepSeconds
+from ett_core.runs import Row
 
 HALVES_OPEN = 2
 """Half windows to which reports are added as they are; the others lie packed."""
-LARGEST_AMOUNT_S = 1e9
 
 WindowKey: TypeAlias = tuple[int, int]
 """Attempt, and Unix time in half windows; the window is that half and the one before it."""
 
+Fields: TypeAlias = tuple[float, float, float, float]
+"""Those of a `Pace`."""
+
 FIELDS = 4
+NO_FIELDS: Fields = (0, 0.0, 0.0, 0.0)
 _CELL_BYTES = 8 + 8 * FIELDS
 
 
@@ -109,7 +113,7 @@ class Halves:
 
     >>> halves = Halves()
     >>> for half in range(4):
-    ...     _ = halves.opened((0, half)).add(7, 10, 5.0, 0.6, 0.0)
+    ...     _ = halves.add(7, {(0, half): (10, 5.0, 0.6, 0.0)})
     >>> list(halves), dict(halves.paces((0, 1))), dict(halves.paces((0, 9)))
     ([(0, 0), (0, 1), (0, 2), (0, 3)], {7: array('d', [10.0, 5.0, 0.6, 0.0])}, {})
     """
@@ -149,21 +153,28 @@ class Halves:
             known = None if place is None else packed.half(place)
         return Half() if known is None else known
 
-    def opened(self, key: WindowKey) -> Half:
-        """The paces of a half window, to be added to until others are."""
-        half = self._open.pop(key, None)
-        closed = [*self._open][: len(self._open) + 1 - HALVES_OPEN]
-        may_be_packed = half is None and self._may_be_packed(key)
-        if closed or may_be_packed:
+    def add(self, rank: int, told: Mapping[WindowKey, Fields]) -> int:
+        """Add to the paces of a rank by half window; gives in how many of these it is new."""
+        packed, is_new = None, 0
+        if unknown := [key for key in told if key not in self._open and self._may_be_packed(key)]:
             packed = self._packed()
-            place = packed.place_of(key) if may_be_packed else None
-            half = half if place is None else packed.take(place)
-            for other in closed:
-                self._append(packed, other, self._open.pop(other))
-            if closed or place is not None:
-                self._hold(packed)
-        self._open[key] = Half() if half is None else half
-        return self._open[key]
+            for key in unknown:
+                place = packed.place_of(key)
+                if place is not None:
+                    self._open[key] = packed.take(place)
+        for key, fields in told.items():
+            half = self._open.pop(key, None)
+            if half is None:
+                half = Half()
+            self._open[key] = half
+            is_new += half.add(rank, *fields)
+        if len(self._open) > HALVES_OPEN:
+            packed = packed or self._packed()
+            for key in [*self._open][:-HALVES_OPEN]:
+                self._append(packed, key, self._open.pop(key))
+        if packed is not None:
+            self._hold(packed)
+        return is_new
 
     def put(self, halves: Iterable[tuple[WindowKey, Half]]) -> None:
         """Pack half windows that are not held."""
@@ -172,15 +183,11 @@ class Halves:
             self._append(packed, key, half)
         self._hold(packed)
 
-    def drop(self, keys: Iterable[WindowKey]) -> None:
+    def drop(self, keys: Collection[WindowKey]) -> None:
         """Let go of half windows, as far as they are held."""
-        packed = self._packed()
         for key in keys:
             self._open.pop(key, None)
-            place = packed.place_of(key)
-            if place is not None:
-                packed.take(place)
-        self._hold(packed)
+        self._hold(self._packed().without(keys))
 
     def _may_be_packed(self, key: WindowKey) -> bool:
         return self._newest is not None and key <= self._newest
@@ -246,6 +253,19 @@ class _Packed:
         del self.attempts[place], self.numbers[place], self.ranks[place]
         return half
 
+    def without(self, keys: Collection[WindowKey]) -> _Packed:
+        """All but some of them."""
+        left, paces, end = _Packed(b"", 0), [], 0
+        for attempt, number, ranks in zip(self.attempts, self.numbers, self.ranks, strict=True):
+            begin, end = end, end + _CELL_BYTES * ranks
+            if (attempt, number) not in keys:
+                left.attempts.append(attempt)
+                left.numbers.append(number)
+                left.ranks.append(ranks)
+                paces.append(self.paces[begin:end])
+        left.paces = b"".join(paces)
+        return left
+
     def append(self, key: WindowKey, half: Half) -> None:
         """Have one more."""
         attempt, number = key
@@ -282,10 +302,33 @@ def together(one: Sequence[float], other: Sequence[float]) -> Pace:
     return Pace(int(one[0] + other[0]), one[1] + other[1], longest, one[3] + other[3])
 
 
-def pace_of(times: StepSeconds, wait_s: float) -> tuple[int, float, float, float]:
-    """The fields of the pace of a single report."""
-    wait_s = max(0.0, wait_s)
-    if times.sum < LARGEST_AMOUNT_S and times.max < LARGEST_AMOUNT_S and wait_s < LARGEST_AMOUNT_S:
-        return times.count, times.sum, times.max, wait_s
-    largest = LARGEST_AMOUNT_S
-    return times.count, min(times.sum, largest), min(times.max, largest), min(wait_s, largest)
+def by_half(timed: Iterable[Row], half_s: float) -> dict[int, Fields]:
+    """The fields of the pace of one rank by half window, from its reports.
+
+    >>> by_half([(end, end - 5.0, 10, 0.0, 10, 5.0, longest_s, 0.0, {})
+    ...          for end, longest_s in ((61.0, 0.6), (62.0, 0.7), (93.0, 0.5))], half_s=30.0)
+    {2: (20, 10.0, 0.7, 0.0), 3: (10, 5.0, 0.5, 0.0)}
+    """
+    told: dict[int, Fields] = {}
+    begin, beyond, half = math.inf, -math.inf, 0
+    steps, step_s, max_s, wait_s = 0, 0.0, 0.0, 0.0
+    for end, _, _, _, more, more_s, longest_s, waited_s, _ in timed:
+        if begin <= end < beyond:
+            steps += more
+            step_s += more_s
+            max_s = longest_s if longest_s > max_s else max_s  # noqa: FURB136 - half the time of `max`
+            wait_s += waited_s
+            continue
+        if steps:
+            told[half] = steps, step_s, max_s, wait_s
+        half = int(end // half_s)
+        begin, beyond = half * half_s, (half + 1) * half_s
+        steps, step_s, max_s, wait_s = added(told.get(half, NO_FIELDS), (more, more_s, longest_s, waited_s))
+    if steps:
+        told[half] = steps, step_s, max_s, wait_s
+    return told
+
+
+def added(one: Fields, other: Fields) -> Fields:
+    """The fields of the pace of two stretches."""
+    return one[0] + other[0], one[1] + other[1], max(one[2], other[2]), one[3] + other[3]

@@ -14,7 +14,7 @@ It is no component: the time is in `training` already. Data waits are not counte
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from statistics import median
 from typing import Any, NamedTuple, TypeAlias
@@ -91,8 +91,10 @@ class Interference(msgspec.Struct, frozen=True, gc=False):
     noise_s: float | None
 
 
-def measured(reports: Sequence[Report], flights: Mapping[SaveKey, Flight]) -> dict[SaveKey, SaveInterference]:
-    """What the saves of one attempt cost, by its reports in order of time.
+def measured(
+    reports: Sequence[Report], flights: Mapping[SaveKey, Flight], asked: Collection[SaveKey]
+) -> dict[SaveKey, SaveInterference]:
+    """What some of the saves of one attempt cost, by its reports in order of time.
 
     A save whose end nobody told is taken to be in flight until the next one begins; it has no
     figures and its steps are not usual ones.
@@ -109,6 +111,7 @@ def measured(reports: Sequence[Report], flights: Mapping[SaveKey, Flight]) -> di
     return {
         key: _measure(key, flights[key], parts[place], _near(usual, spans[place]))
         for place, key in enumerate(order)
+        if key in asked
     }
 
 

@@ -54,8 +54,6 @@ class Reports:
         rows = self._rows
         if rows and end > rows[-FIELDS]:
             rows.extend((end, begin, steps, step_s))
-            if len(rows) > 2 * REPORTS_AT_HAND * FIELDS:
-                self._put_away()
             return
         if not rows or end <= rows[0]:
             self._bring_back()
@@ -87,8 +85,10 @@ class Reports:
         del self._rows[: count * FIELDS]
         return count
 
-    def _put_away(self) -> None:
-        """Pack all but the latest."""
+    def settle(self) -> None:
+        """Pack all but the latest, where those at hand have become many."""
+        if len(self._rows) <= 2 * REPORTS_AT_HAND * FIELDS:
+            return
         older = b"" if self._older is None else self._older.read()
         away = slice(0, -REPORTS_AT_HAND * FIELDS)
         self._older = parcel_of(self._archive, older + self._rows[away].tobytes())

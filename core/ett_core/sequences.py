@@ -161,6 +161,20 @@ class WriterSequences:
         assert isinstance(held, Sequences)  # noqa: S101 - whatever is no integer
         return held.add(number)
 
+    def add_run(self, writer: str, numbers: list[int]) -> bool:
+        """Take in numbers that follow each other, right behind those without a gap; else none, and False.
+
+        >>> seen = WriterSequences({"w": "0-4"})
+        >>> seen.add_run("w", [5, 6]), seen.add_run("w", [6, 7]), seen.add_run("w", [8, 9]), seen.texts()
+        (True, False, False, {'w': '0-6'})
+        """
+        held = self._held.get(writer, -1)
+        is_known = held != -1 or self._packed is None
+        if not is_known or type(held) is not int or numbers != [*range(held + 1, held + 1 + len(numbers))]:
+            return False
+        self._held[sys.intern(writer)] = numbers[-1]
+        return True
+
     def texts(self) -> dict[str, str]:
         """The text form of each writer's numbers."""
         return self._unpacked() | {

@@ -5,12 +5,13 @@ Part of the details fold (`ett_core.details`): held by one thread, in any order 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
-from ett_core.events import StepSeconds
-from ett_core.step_times import add_to, quantile
+from ett_core.runs import Row
+from ett_core.step_times import quantile
 
 
 class StepTimes(msgspec.Struct, frozen=True, gc=False):
@@ -42,11 +43,16 @@ class StepLengths:
         self._steps: dict[int, int] = {}
         self._longest_s = 0.0
 
-    def add(self, times: StepSeconds) -> None:
-        """Take in the steps of one report; without a histogram they do not count."""
-        if times.buckets:
-            add_to(self._steps, times.buckets)
-            self._longest_s = max(self._longest_s, times.max)
+    def add(self, rows: Iterable[Row]) -> None:
+        """Take in the steps of reports; without a histogram they do not count."""
+        total, longest_s = self._steps, self._longest_s
+        known = total.get
+        for _, _, _, _, _, _, max_s, _, buckets in rows:
+            if buckets:
+                longest_s = max(longest_s, max_s)
+                for bucket, steps in buckets.items():
+                    total[bucket] = known(bucket, 0) + steps
+        self._longest_s = longest_s
 
     def read(self) -> StepTimes | None:
         """How long steps took; None where no report holds a histogram."""

@@ -15,16 +15,16 @@ computes slowly cannot; only where ranks step on their own do step times name it
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
 import msgspec
 
 from ett_core.archive import IN_MEMORY, Archive, Parcel, parcel_of
-from ett_core.events import Progress
-from ett_core.paces import Half, Halves, Pace, WindowKey, half_of, pace, pace_of, together
-from ett_core.slowness import Slowness, StragglerRules, Verdict, verdict_on
+from ett_core.paces import Half, Halves, Pace, WindowKey, by_half, half_of, pace, together
+from ett_core.runs import Row
+from ett_core.slowness import NOBODY, Slowness, StragglerRules, Verdict, verdict_on
 
 CELLS_KEPT = 144
 """Amounts that are kept, one a rank and half window; of older windows only the verdicts are."""
@@ -85,9 +85,6 @@ class RankPaces:
         "_cells",
         "_half_s",
         "_halves",
-        "_latest",
-        "_latest_attempt",
-        "_latest_half",
         "_packed_spreads",
         "_settled_through",
         "_slow",
@@ -100,9 +97,6 @@ class RankPaces:
         self.rules = rules or USUAL_RULES
         self._half_s = self.rules.half_s
         self._halves = Halves(archive)
-        self._latest_attempt, self._latest_half = -1, 0.0
-        self._latest = Half()
-        """The half window of the latest report."""
         self._cells = 0
         self._slow: dict[tuple[int, int], SlowWindows] = {}
         self._slow_count = 0
@@ -112,30 +106,15 @@ class RankPaces:
         self._settled_through: WindowKey = (-1, 0)
         """The verdicts up to this window are settled; late reports of them are left out."""
 
-    def add(self, event: Progress) -> None:
-        """Take in one report; one without step times says nothing here."""
-        times, rank = event.step_seconds, event.rank
-        if times is None or not times.count or rank < 0:
-            return
-        half = event.time // self._half_s
-        paces: Half | None = self._latest
-        if half != self._latest_half or event.attempt != self._latest_attempt:
-            paces = self._paces(event.attempt, half)
-        if paces is None:
-            return
-        if paces.add(rank, *pace_of(times, event.data_wait_s)):
-            self._cells += 1
-            if self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
-                self._settle()
-
-    def _paces(self, attempt: int, half: float) -> Half | None:
-        """The paces of a half window, to be added to; None where they are settled."""
-        key = (attempt, int(half))
-        if key <= self._settled_through:
-            return None
-        self._latest_attempt, self._latest_half = attempt, half
-        self._latest = self._halves.opened(key)
-        return self._latest
+    def add(self, attempt: int, rank: int, timed: Iterable[Row]) -> None:
+        """Take in reports of a rank of an attempt, 0 or more, with timed steps."""
+        told = {(attempt, half): fields for half, fields in by_half(timed, self._half_s).items()}
+        settled = self._settled_through
+        if told and min(told) <= settled:
+            told = {key: fields for key, fields in told.items() if key > settled}
+        self._cells += self._halves.add(rank, told)
+        while self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
+            self._settle()
 
     def stragglers(self) -> list[Straggler]:
         """The stragglers of all attempts, in order of time; at most `SHOWN`, the longest of them."""
@@ -221,13 +200,17 @@ class RankPaces:
         """What the windows that are not settled tell, in their order."""
         keys = {(attempt, half + later) for attempt, half in halves for later in (0, 1)}
         settled = self._settled_through
-        return (
-            (key, verdict_on(self._window(key, halves), self.rules)) for key in sorted(keys) if key > settled
-        )
+        return ((key, self._verdict(key, halves)) for key in sorted(keys) if key > settled)
+
+    def _verdict(self, key: WindowKey, halves: Mapping[WindowKey, Half]) -> Verdict:
+        """What a window tells; nothing without a second rank."""
+        before, now = halves.get((key[0], key[1] - 1), NOTHING), halves.get(key, NOTHING)
+        if len(before) + len(now) < 2 or (len(before) == len(now) == 1 and [*before] == [*now]):  # noqa: PLR2004 - itself twice
+            return NOBODY
+        return verdict_on(self._window(key, halves), self.rules)
 
     def _settle(self) -> None:
         """Settle the older half of the windows; amounts stay while an open window needs them."""
-        self._latest_attempt = -1
         halves = self._halves.everything()
         keys = sorted(halves)
         through = keys[min(len(keys) // 2, len(keys) - HALVES_KEPT) - 1]
@@ -237,7 +220,7 @@ class RankPaces:
                 break
             spreads = self._keep(key, verdict, spreads)
         self._pack_spreads(spreads)
-        gone = [key for key in keys if key < through]
+        gone = {key for key in keys if key < through}
         self._cells -= sum(len(halves[key]) for key in gone)
         self._halves.drop(gone)
         self._settled_through = through

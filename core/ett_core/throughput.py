@@ -12,12 +12,14 @@ more than once a minute. Samples are those of all ranks, steps those of the lowe
 
 from __future__ import annotations
 
+import math
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from ett_core.events import Progress
+from ett_core.runs import Row
 
 PARTS = 96
 """Parts of time that are kept at most; of a job older than that many seconds at least half as many."""
@@ -55,11 +57,9 @@ NOTHING = ThroughputState()
 class ThroughputFold:
     """The fold: `add` progress reports, then `read`.
 
-    >>> from ett_core.events import Progress
     >>> fold = ThroughputFold()
-    >>> for second in range(1, 193):
-    ...     fold.add(Progress(job_id="j", writer="w", seq=second, attempt=0, rank=0, node="n",
-    ...                       time=1000.0 + second, step=second, steps=1), samples=8.0)
+    >>> ends = [1000.0 + second for second in range(1, 193)]
+    >>> fold.add(0, [(end, end, 1, 8.0, 0, 0.0, 0.0, 0.0, {}) for end in ends])
     >>> told = fold.read()
     >>> told.begin, told.width_s, told.steps[:3], told.samples[1], len(told.steps)
     (1000.0, 4.0, (3.0, 4.0, 4.0), 32.0, 49)
@@ -72,17 +72,25 @@ class ThroughputFold:
         self._width_s, self._first, self._rank = state.width_s, state.first, state.rank
         self._steps, self._samples = array("d", state.steps), array("d", state.samples)
 
-    def add(self, report: Progress, samples: float) -> None:
-        """Take in one report of a rank, which is 0 or more; `samples` are those of it, within bounds."""
-        if not (report.steps or samples):
-            return
-        steps = report.steps if report.rank == self._rank else self._steps_that_count(report)
-        times, end = report.step_seconds, report.time
-        begin = end
-        if times is not None:
-            begin -= times.sum + report.data_wait_s if report.data_wait_s > 0.0 else times.sum
-            if end - begin > LONGEST_REPORT_S:
-                begin = end - LONGEST_REPORT_S
+    def add(self, rank: int, rows: Sequence[Row]) -> None:
+        """Take in reports of a rank, which is 0 or more."""
+        if rank < self._rank and any(row[2] for row in rows):
+            self._rank = rank
+            self._steps = array("d", bytes(8 * len(self._steps)))
+        is_counted = rank == self._rank
+        part_begin, part_end, place = math.inf, -math.inf, 0
+        for end, begin, told_steps, samples, _, _, _, _, _ in rows:
+            steps = told_steps if is_counted else 0
+            if begin >= part_begin and end < part_end:
+                self._steps[place] += steps
+                self._samples[place] += samples
+            elif told_steps or samples:
+                part = self._spread(max(begin, end - LONGEST_REPORT_S), end, steps, samples)
+                part_begin, part_end = part * self._width_s, (part + 1) * self._width_s
+                place = part - self._first
+
+    def _spread(self, begin: float, end: float, steps: float, samples: float) -> int:
+        """Spread one report over the parts that it lies in; gives the last of them."""
         width_s, first = self._width_s, self._first
         low, high = int(begin // width_s), int(end // width_s)
         if low < first or high - first >= len(self._steps):
@@ -92,12 +100,13 @@ class ThroughputFold:
         if low == high:
             self._steps[low - first] += steps
             self._samples[low - first] += samples
-            return
+            return high
         for part in range(low, high + 1):
             inside_s = min(end, (part + 1) * width_s) - max(begin, part * width_s)
             share = inside_s / (end - begin)
             self._steps[part - first] += steps * share
             self._samples[part - first] += samples * share
+        return high
 
     def read(self) -> Throughput | None:
         """What was told so far; None where nobody reported progress."""
@@ -112,14 +121,6 @@ class ThroughputFold:
         return ThroughputState(
             self._width_s, self._first, self._rank, tuple(self._steps), tuple(self._samples)
         )
-
-    def _steps_that_count(self, report: Progress) -> int:
-        """Of a rank above the lowest one none; those of a lower one take the place of all others."""
-        if report.rank > self._rank or not report.steps:
-            return 0
-        self._rank = report.rank
-        self._steps = array("d", bytes(8 * len(self._steps)))
-        return report.steps
 
     def _make_room(self, begin: float, end: float) -> float:
         """Have a place for each part between two moments; gives the width of parts, wider if many."""

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 
 import pytest
+from told import timed
 
 from ett_cli.simulate.catalogue import ENDING
 from ett_cli.simulate.fleet import Fleet
@@ -54,7 +55,7 @@ def test_slow_ranks_are_named_with_their_cause():
         paces = RankPaces()
         for event in events:
             if isinstance(event, Progress):
-                paces.add(event)
+                paces.add(*timed(event))
         found = {(one.rank, one.cause): one.ratio for one in paces.stragglers()}
         for slow in truth.slow_ranks:
             assert found.pop((slow.rank, slow.cause)) == pytest.approx(slow.factor, rel=0.12)
@@ -70,7 +71,9 @@ def test_the_cost_of_saves_in_flight_is_found():
     for truth, events in jobs(replace(QUIET, stragglers=0.0)):
         beside = AsyncSaves()
         for event in events:
-            if isinstance(event, (Progress, Checkpoint, CheckpointDurable, CheckpointFailed)):
+            if isinstance(event, Progress):
+                beside.add_reports(*timed(event))
+            elif isinstance(event, (Checkpoint, CheckpointDurable, CheckpointFailed)):
                 beside.add(event)
         found = total(beside.saves)
         if found.share:

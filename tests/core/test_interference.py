@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from told import timed
 
 from ett_core import interference
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress, StepSeconds
@@ -32,10 +33,17 @@ def save(began, ended=None, *, step=50, outcome=CheckpointDurable, **more):
         yield event(outcome, ended, step=step, mode="async", **more)
 
 
+def take(fold, each):
+    if isinstance(each, Progress):
+        fold.add_reports(*timed(each))
+    else:
+        fold.add(each)
+
+
 def folded(*events):
     fold = AsyncSaves()
     for each in events:
-        fold.add(each)
+        take(fold, each)
     return fold
 
 
@@ -170,7 +178,7 @@ def test_what_a_save_slows_is_known_from_the_first_one_on_and_stays(monkeypatch)
     fold = AsyncSaves()
     known = set()
     for each in many_saves(30):
-        fold.add(each)
+        take(fold, each)
         known.add(None if fold.slowed_s is None else round(fold.slowed_s, 9))
         assert AsyncSaves.of_state(fold.state()).slowed_s == fold.slowed_s
     assert known == {None, 3.0}
@@ -213,12 +221,12 @@ def test_memory_is_bounded_and_figures_outlive_their_reports(monkeypatch):
     monkeypatch.setattr(interference, "REPORTS_KEPT", 100)
     fold = AsyncSaves()
     for each in long_run(60):
-        fold.add(each)
+        take(fold, each)
         assert sum(map(len, fold._reports.values())) <= 100
     assert len(fold.saves) == 60
     assert [save.excess_s for save in fold.saves] == pytest.approx([3.0] * 60)
     monkeypatch.setattr(interference, "SAVES_KEPT", 20)
     assert [save.step for save in fold.saves] == list(range(40, 60))
     for each in long_run(3):
-        fold.add(each)
+        take(fold, each)
     assert [save.step for save in fold.saves] == list(range(40, 60))

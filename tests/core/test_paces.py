@@ -22,8 +22,9 @@ def test_halves_hold_what_a_plain_mapping_would(steps):
     for what, *about in steps:
         if what == "report":
             key, rank, count = about
-            for half in (halves.opened(key), plain.setdefault(key, Half())):
-                half.add(rank, count, 0.5 * count, 0.25 * count, 0.125)
+            fields = (count, 0.5 * count, 0.25 * count, 0.125)
+            is_new = plain.setdefault(key, Half()).add(rank, *fields)
+            assert halves.add(rank, {key: fields}) == is_new
         else:
             (keys,) = about
             halves.drop(keys)
@@ -40,8 +41,7 @@ def test_halves_hold_what_a_plain_mapping_would(steps):
 def test_halves_of_a_state_lie_beside_those_that_come():
     halves = Halves()
     halves.put(((0, number), half_of({1: Pace(10, 5.0, 0.5, 0.0)})) for number in range(5))
-    halves.opened((0, 2)).add(1, 1, 0.5, 0.5, 0.0)
-    halves.opened((0, 7)).add(2, 1, 0.5, 0.5, 0.0)
-    halves.opened((0, 8)).add(2, 1, 0.5, 0.5, 0.0)
+    halves.add(1, {(0, 2): (1, 0.5, 0.5, 0.0)})
+    halves.add(2, {(0, 7): (1, 0.5, 0.5, 0.0), (0, 8): (1, 0.5, 0.5, 0.0)})
     assert as_dict(halves.paces((0, 2))) == {1: [11.0, 5.5, 0.5, 0.0]}
     assert sorted(halves) == [(0, number) for number in (0, 1, 2, 3, 4, 7, 8)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from told import timed
 
 from ett_core import stragglers
 from ett_core.details import JobDetails
@@ -35,7 +36,7 @@ def report(rank, time, step_s, *, wait_s=0.0, longest_s=None, **more):
 def named(events, **rules):
     paces = RankPaces(StragglerRules(**rules))
     for event in events:
-        paces.add(event)
+        paces.add(*timed(event))
     return paces.stragglers()
 
 
@@ -136,14 +137,14 @@ def test_a_rank_that_computes_slowly_in_step_with_the_others_cannot_be_named():
     """All take the same time, which the spread says."""
     paces = RankPaces()
     for event in minutes(10, 8, lambda *_: 2.0):
-        paces.add(event)
+        paces.add(*timed(event))
     assert (paces.stragglers(), paces.step_spread) == ([], 0.0)
 
 
 def test_a_spread_tells_that_ranks_step_on_their_own():
     paces = RankPaces()
     for event in minutes(10, 8, lambda rank, _: 1.0 + 0.1 * rank):
-        paces.add(event)
+        paces.add(*timed(event))
     assert paces.step_spread > 0.1
 
 
@@ -157,7 +158,7 @@ def test_of_two_ranks_only_one_that_is_far_slower_is_named(ratio, found):
 def test_a_single_rank_is_slower_than_nobody():
     paces = RankPaces()
     for event in minutes(10, 1, lambda *_: 2.0):
-        paces.add(event)
+        paces.add(*timed(event))
     assert (paces.stragglers(), paces.step_spread) == ([], None)
 
 
@@ -185,7 +186,7 @@ def test_a_restart_begins_anew():
 
 def test_a_writer_that_tells_no_step_times_says_nothing():
     paces = RankPaces()
-    paces.add(Progress(job_id="j", writer="w", seq=0, attempt=0, rank=0, time=T0, step=1, steps=1))
+    paces.add(*timed(Progress(job_id="j", writer="w", seq=0, attempt=0, rank=0, time=T0, step=1, steps=1)))
     assert paces.stragglers() == []
 
 
@@ -204,7 +205,7 @@ def test_memory_is_bounded_and_verdicts_outlive_the_amounts(monkeypatch):
     monkeypatch.setattr(stragglers, "VERDICTS_KEPT", 200)
     paces = RankPaces()
     for event in real(1):
-        paces.add(event)
+        paces.add(*timed(event))
         assert sum(map(len, map(paces._halves.paces, paces._halves))) == paces._cells <= 300
         assert paces._slow_count <= 200
     assert [slow.rank for slow in paces.stragglers()] == [6]
@@ -215,7 +216,7 @@ def test_a_job_of_more_ranks_than_the_bound_keeps_a_few_windows_all_the_same(mon
     monkeypatch.setattr(stragglers, "CELLS_KEPT", 10)
     paces = RankPaces()
     for event in minutes(30, 20, lambda rank, n: 2.0 if rank == 13 and n > 10 else 1.0):
-        paces.add(event)
+        paces.add(*timed(event))
         assert len(paces._halves) <= stragglers.HALVES_KEPT + 1
     assert [(slow.rank, slow.ongoing) for slow in paces.stragglers()] == [(13, True)]
 

@@ -7,8 +7,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from told import refused
 
 from ett_core.events import Progress, StepSeconds
+from ett_core.runs import rows_of
 from ett_core.throughput import FINEST_S, LONGEST_REPORT_S, PARTS, ThroughputFold
 
 
@@ -23,7 +25,7 @@ def report(time: float, steps: int = 1, samples: float = 0.0, rank: int = 0, too
 def folded(*reports: Progress) -> ThroughputFold:
     fold = ThroughputFold()
     for each in reports:
-        fold.add(each, each.samples)
+        fold.add(each.rank, rows_of([each], refused))
     return fold
 
 
@@ -108,6 +110,6 @@ def test_a_fold_goes_on_from_its_state(before, after):
     fold = folded(*before)
     restored = ThroughputFold(fold.state())
     for each in after:
-        fold.add(each, each.samples)
-        restored.add(each, each.samples)
+        fold.add(each.rank, rows_of([each], refused))
+        restored.add(each.rank, rows_of([each], refused))
     assert restored.state() == fold.state()

@@ -25,6 +25,7 @@ from ett_core.archive import Archive
 from ett_core.clocks import CLOCK_TOLERANCE_S, FIRST_MOMENT_S, LAST_MOMENT_S, canonical, order_of
 from ett_core.events import AnyEvent, Clock, JobEnd
 from ett_core.refusals import Refusals
+from ett_core.runs import runs_of
 from ett_core.sequences import WriterSequences
 
 FIRST_NS, LAST_NS = nanoseconds(FIRST_MOMENT_S), nanoseconds(LAST_MOMENT_S)
@@ -137,9 +138,37 @@ class JobLanes:
     def add(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         """As `JobFold.add`."""
         repeated: list[AnyEvent] = []
-        is_new, lanes, offsets = self._sequences.add, self.by_number, self._offsets
         events = events if isinstance(events, list) else list(events)
-        for event in events:
+        for run in runs_of(events):
+            if not self._add_run(run):
+                repeated += self._add_each(run)
+        self._until_rest -= len(events)
+        if self._until_rest <= 0:
+            self._rest()
+        return repeated
+
+    def _add_run(self, run: Sequence[AnyEvent]) -> bool:
+        """Take in events of one writer, attempt and rank together, as is usual; False where it cannot."""
+        writer, number = run[0].writer, run[0].attempt
+        if self._offsets.get(writer) or not all(map(self._is_of_attempt, run)):
+            return False
+        lane = self.by_number.get(number) or self._new_lane(number)
+        if lane.is_cut or not self._sequences.add_run(writer, [event.seq for event in run]):
+            return False
+        if self._kept is not None:
+            self._kept += run
+        lane.add_run([round(event.time * NS) for event in run], run)
+        return True
+
+    def _is_of_attempt(self, event: AnyEvent) -> bool:
+        """Whether an event is of this job, and of one of its attempts alone."""
+        return event.job_id == self.job_id and type(event) is not Clock and type(event) is not JobEnd
+
+    def _add_each(self, run: Iterable[AnyEvent]) -> list[AnyEvent]:
+        """Take in events one by one; gives those that came under a key that was known."""
+        repeated: list[AnyEvent] = []
+        is_new, lanes, offsets = self._sequences.add, self.by_number, self._offsets
+        for event in run:
             if event.job_id != self.job_id:
                 raise ValueError(f"event of job {event.job_id!r} added to job {self.job_id!r}")
             try:
@@ -161,9 +190,6 @@ class JobLanes:
                     self._conflict = True
             except Exception as error:  # noqa: BLE001 - one event must not take away all others
                 self.refusals.note(event, error)
-        self._until_rest -= len(events)
-        if self._until_rest <= 0:
-            self._rest()
         return repeated
 
     def _sealed_states(self) -> list[LaneState]:

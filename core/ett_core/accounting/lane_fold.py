@@ -12,7 +12,7 @@ attempts, divided at that writer's first event.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ett_core.accounting.account import nanoseconds
 from ett_core.accounting.attempt import Attempt
@@ -103,7 +103,21 @@ class LaneFold:
         """
         if self.is_cut and self._is_before_dropped((at_ns, event.rank, event.writer, event.seq)):
             raise GoneError
-        writer = self._presence.note(at_ns, event)
+        self._put(at_ns, event, self._presence.note(at_ns, event))
+
+    def add_run(self, moments: Sequence[int], run: Sequence[AnyEvent]) -> None:
+        """Put events of one writer and rank in their places, as `add` does each; no event is deleted."""
+        self._presence.note(min(moments), run[0])
+        writer = self._presence.note(max(moments), run[0])
+        for at_ns, event in zip(moments, run, strict=True):
+            if self.stale:
+                return
+            try:
+                self._put(at_ns, event, writer)
+            except Exception as error:  # noqa: BLE001 - one event must not take away all others
+                self._refusals.note(event, error)
+
+    def _put(self, at_ns: int, event: AnyEvent, writer: str) -> None:
         rank, seq = event.rank, event.seq
         if self.stale or (self._refusals.known and (writer, seq) in self._refusals.known):
             return
