@@ -79,6 +79,11 @@ class LiveJob:
         """Events that were folded since the last snapshot."""
         return self._folds.unsaved_events
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the next view has to fold the job again from its history; a guess while others add."""
+        return self._folds.is_built and self._folds.fold.is_stale
+
     def not_saved(self, events: int) -> None:
         """The last snapshot was not kept, which held so many more events than the one before."""
         with self._lock:

@@ -22,6 +22,9 @@ from ett_exporter.views import JobView
 
 SET_BACK_S = 1.0
 """Rounds of several threads may come in another order than their moments, by less than this."""
+ANEW_AT_ONCE_S, ANEW_SHARE = 0.05, 0.1
+"""Folding a job again from its history takes this share of the time at most where it takes longer than that:
+of a job whose ranks send a backlog one after the other, the history would be read again and again."""
 OF_THE_FUTURE_S = 60.0
 """A view that was made before the clock was set back counts as so old."""
 
@@ -65,6 +68,10 @@ class Roster:
         self._turns: list[_Turn] = []
         self._silent: list[_Turn] = []
         """Jobs that had nothing to show when they were asked last."""
+        self._passed_over: list[_Turn] = []
+        """Jobs that are to be folded again, while others of them took their share of the time."""
+        self._anew_from_s = -math.inf
+        """When the next one may be folded again, by the monotonic clock."""
         self._latest: dict[str, _Seen] = {}
         """In the order of numbers."""
         self._number = 0
@@ -118,16 +125,30 @@ class Roster:
             turn = self._next(round_, oldest)
             if turn is None:
                 break
-            is_met = False
-            try:
-                turn.job.view_at_once(now)
-                is_met = True
-            finally:
-                self._enter(turn, is_met=is_met)
-            breathe()
+            if turn.job.is_stale and not turn.is_first and now_s < self._anew_from_s:
+                self._pass_over(turn)
+            else:
+                self._renew(turn, now)
+                breathe()
         left_s = met_until_s - self._monotonic()
         with self._was_met:
             self._was_met.wait_for(lambda: not self._meeting, None if math.isinf(left_s) else left_s)
+
+    def _renew(self, turn: _Turn, now: float) -> None:
+        is_met, is_stale, began_s = False, turn.job.is_stale, self._monotonic()
+        try:
+            turn.job.view_at_once(now)
+            is_met = True
+        finally:
+            self._enter(turn, is_met=is_met)
+            if is_stale:
+                took_s = (ended_s := self._monotonic()) - began_s
+                self._anew_from_s = ended_s + max(took_s - ANEW_AT_ONCE_S, 0.0) * (1.0 / ANEW_SHARE - 1.0)
+
+    def _pass_over(self, turn: _Turn) -> None:
+        """Leave a job as it is until the next round."""
+        with self._lock:
+            self._passed_over.append(turn)
 
     def since(self, number: int) -> tuple[int, list[JobView]]:
         """The views that came after a number, in their order, and the number to ask with the next time."""
@@ -148,18 +169,19 @@ class Roster:
     def oldest_as_of(self) -> float:
         """As of when the oldest view is; infinite where there is none."""
         with self._lock:
-            return self._turns[0].as_of if self._turns else math.inf
+            turns = [*self._turns[:1], *self._passed_over]
+            return min((turn.as_of for turn in turns), default=math.inf)
 
     def _begin_round(self, now: float) -> int:
         with self._lock:
+            for turn in (*self._silent, *self._passed_over):
+                heappush(self._turns, turn)
+            self._silent, self._passed_over = [], []
             if now < self._now - SET_BACK_S:
                 old = now - OF_THE_FUTURE_S
                 self._turns = [turn._replace(as_of=old) if turn.as_of > now else turn for turn in self._turns]
                 heapify(self._turns)
             self._now = now
-            silent, self._silent = self._silent, []
-            for turn in silent:
-                heappush(self._turns, turn)
             self._number += 1
             return self._number
 

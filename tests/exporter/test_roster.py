@@ -199,6 +199,41 @@ def test_no_view_is_older_than_documented_where_nobody_scrapes(service, blank_st
     assert view_s > 0.01 or oldest < LATE_S
 
 
+def test_a_backlog_that_comes_rank_by_rank_takes_a_tenth_of_the_time(opened, blank_story):
+    """What is folded again from its history waits for its share; other jobs, and who asks for it, do not."""
+    told = blank_story("behind")
+    for second in range(0, 1000, 10):
+        told.tell(float(second), ev.Progress, step=second, steps=10)
+    late = told.events[5:50:10]
+    told.events = [event for event in told.events if event not in late]
+    tell(opened, told)
+    roster, passed_s = opened.roster, 0.0
+    roster.renew(NOW, 1.0)
+    roster._monotonic = lambda: passed_s
+    job = next(job for job in opened.jobs.live() if job.job_id == "behind")
+    make = job.view_at_once
+
+    def slowly(now):
+        nonlocal passed_s
+        passed_s += 1.0
+        return make(now)
+
+    job.view_at_once = slowly
+    renewed = []
+    for number, event in enumerate(late):
+        told.events = [event]
+        tell(opened, told)
+        assert job.is_stale
+        passed_s += 2.5
+        roster.renew(NOW + 2 * number + 2, 100.0)
+        assert {as_of(opened)[name] for name in NAMES} == {2 * number + 2}
+        assert opened.roster.oldest_as_of() == NOW + as_of(opened)["behind"]
+        renewed.append(as_of(opened)["behind"] == 2 * number + 2)
+    assert renewed == [True, False, False, False, True]
+    told.events = [late[0]]
+    assert job.view(NOW + 100.0).account.as_of == NOW + 100.0
+
+
 def lines_of(text):
     return {line.split('"')[1] for line in text.splitlines() if line.startswith("ett_job_wall_seconds{")}
 

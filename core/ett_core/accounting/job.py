@@ -87,6 +87,11 @@ class JobFold:
         """Whether the first events are deleted: what they told stays as it is."""
         return self._lanes.is_cut
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether events came so late that the next answer has to read the history."""
+        return self._lanes.is_stale
+
     def add(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         """Take in events of this job, in any order; repeats change nothing.
 

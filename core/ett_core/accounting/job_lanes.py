@@ -247,6 +247,11 @@ class JobLanes:
         if not self.is_cut and any(end.writer == clock.of_writer for end in self.job_ends):
             self._conflict = True
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether there are events that can only be folded again from the history."""
+        return self._conflict or any(lane.stale for lane in list(self.by_number.values()))
+
     def settle(self) -> None:
         """Fold what is still to be folded, again where that is needed."""
         if self._conflict:
