@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, get_args
 
@@ -125,14 +125,14 @@ class HeldEvents:
 
     def place_of(self, key: Key) -> int:
         """The place of the first event that is not before a key."""
-        at_ns = key[0]
-        if self._chunks and at_ns <= self._chunks[-1].last[0]:
-            self._bring_back(next(n for n, chunk in enumerate(self._chunks) if at_ns <= chunk.last[0]))
+        if self._chunks and key <= self._chunks[-1].last:
+            self._bring_back(next(n for n, chunk in enumerate(self._chunks) if key <= chunk.last))
         moments = self._moments
-        place = bisect_left(moments, at_ns)
-        while place < len(moments) and moments[place] == at_ns and self._key(place) < key:
-            place += 1
-        return self.put_away + place
+        first = bisect_left(moments, key[0])
+        if first == len(moments) or moments[first] != key[0]:
+            return self.put_away + first
+        end = bisect_right(moments, key[0], first)
+        return self.put_away + bisect_left(range(end), key, first, end, key=self._key)
 
     def before(self, at_ns: int) -> int:
         """How many events at least happened before a moment; those in chunks are not looked at."""
