@@ -215,6 +215,12 @@ def measure(service: Service, clock: Times, rounds: int) -> dict[str, list[Took]
         "fleet over 24 h, by team": encoded(lambda: fleet.fleet(FleetQuery(group_by="team"))),
         "SQL: the same sums by team": rival.fleet,
         "fleet over a day in 12 parts": encoded(lambda: fleet.fleet(parts_of_a_day(clock.now))),
+        "fleet over the window of a day in 24 parts": encoded(
+            lambda: fleet.fleet(FleetQuery(window="24h", buckets=24))
+        ),
+        "fleet since an odd moment, 10 hours ago": encoded(
+            lambda: fleet.fleet(FleetQuery(begin=now - 36_007))
+        ),
         "100 longest jobs": encoded(lambda: reads.jobs(JobsQuery(sort="-wall_s", limit=100))),
         "15 most urgent jobs": encoded(lambda: reads.jobs(JobsQuery(sort="urgency", limit=15))),
         "failures of a day by class, 15 of them": encoded(

@@ -179,7 +179,7 @@ def edges_asked(query: FleetQuery, now: float) -> tuple[float, ...]:
         assert end is not None  # noqa: S101 - one of them is told
         begin = end - WINDOWS_S[query.window]
     if end is None:
-        end = _end_of_parts(begin, now, parts) if query.buckets else _next(now, HOUR_S)
+        end = _end_of_parts(begin, now, parts) if query.buckets else _next(now, 24 * HOUR_S)
     return edges_of(begin, end, parts)
 
 
