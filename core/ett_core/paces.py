@@ -311,7 +311,7 @@ def by_half(timed: Iterable[Row], half_s: float) -> dict[int, Fields]:
     """
     told: dict[int, Fields] = {}
     begin, beyond, half = math.inf, -math.inf, 0
-    steps, step_s, max_s, wait_s = 0, 0.0, 0.0, 0.0
+    steps, step_s, max_s, wait_s = NO_FIELDS
     for end, _, _, _, more, more_s, longest_s, waited_s, _ in timed:
         if begin <= end < beyond:
             steps += more

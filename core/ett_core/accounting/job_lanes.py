@@ -29,6 +29,8 @@ from ett_core.runs import runs_of
 from ett_core.sequences import WriterSequences
 
 FIRST_NS, LAST_NS = nanoseconds(FIRST_MOMENT_S), nanoseconds(LAST_MOMENT_S)
+ABOUT_JOB: frozenset[type[AnyEvent]] = frozenset({Clock, JobEnd})
+"""Kinds that belong to no attempt."""
 REST_EVERY = 256
 """Events after which the fold looks for attempts to which nothing comes any more."""
 History = Callable[[], Iterable[AnyEvent]]
@@ -150,7 +152,9 @@ class JobLanes:
     def _add_run(self, run: Sequence[AnyEvent]) -> bool:
         """Take in events of one writer, attempt and rank together, as is usual; False where it cannot."""
         writer, number = run[0].writer, run[0].attempt
-        if self._offsets.get(writer) or not all(map(self._is_of_attempt, run)):
+        if self._offsets.get(writer) or not ABOUT_JOB.isdisjoint(map(type, run)):
+            return False
+        if any(event.job_id != self.job_id for event in run):
             return False
         lane = self.by_number.get(number) or self._new_lane(number)
         if lane.is_cut or not self._sequences.add_run(writer, [event.seq for event in run]):
@@ -159,10 +163,6 @@ class JobLanes:
             self._kept += run
         lane.add_run([round(event.time * NS) for event in run], run)
         return True
-
-    def _is_of_attempt(self, event: AnyEvent) -> bool:
-        """Whether an event is of this job, and of one of its attempts alone."""
-        return event.job_id == self.job_id and type(event) is not Clock and type(event) is not JobEnd
 
     def _add_each(self, run: Iterable[AnyEvent]) -> list[AnyEvent]:
         """Take in events one by one; gives those that came under a key that was known."""
