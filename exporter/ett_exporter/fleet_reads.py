@@ -100,10 +100,11 @@ class FleetReads:
         Where they have only begun to go on, who asks for some jobs does not wait for all the others.
         """
         by_state = bool(query.state) or query.group_by == "state"
-        if query.begin is None and query.end is None:
-            sums = self._spans.moving(shape_asked(query, by_state=by_state), now)
-        else:
-            sums = self._spans.going_on(edges, now, by_state=by_state)
+        sums = (
+            self._spans.moving(shape_asked(query, by_state=by_state), now)
+            if query.begin is None and query.end is None
+            else self._spans.going_on(edges, now, by_state=by_state)
+        )
         is_about_some = query.cluster or query.team or query.model or query.scheduler or query.state
         return None if sums is not None and is_about_some and not sums.is_ready else sums
 
