@@ -1,7 +1,7 @@
 """What a reader may ask for: the parameters of the query API, decoded and checked.
 
->>> sorted(from_pairs(JobsQuery, [("state", "running"), ("state", "stalled"), ("limit", "5")]).states)
-['running', 'stalled']
+>>> sorted(from_pairs(JobsQuery, [("state", "training"), ("state", "stalled"), ("limit", "5")]).states)
+['stalled', 'training']
 >>> from_pairs(TimelineQuery, [("begin", "soon")])
 Traceback (most recent call last):
 ett_exporter.queries.QueryError: begin: Expected `float | null`, got `str`
@@ -16,6 +16,7 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
+from ett_core.accounting import STATES
 from ett_core.fleet.rows import Failure
 from ett_core.fleet.what_if import FAILURE_PREFIX, LEVERS
 from ett_core.purposes import TRAINING
@@ -29,6 +30,15 @@ MOST_ROWS = 10_000
 Moment = Annotated[float, msgspec.Meta(gt=-1e11, lt=1e11, description="Unix seconds")]
 Words = Annotated[str, msgspec.Meta(max_length=1024, description="one or more, separated by commas")]
 Text = Annotated[str, msgspec.Meta(max_length=256, description="a part of it, in any case")]
+ANY_STATE = f"({'|'.join(STATES)})"
+States = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=1024,
+        extra_json_schema={"pattern": f"^({ANY_STATE}(,{ANY_STATE})*)?$"},
+        description="one or more states, separated by commas",
+    ),
+]
 LEVER = f"({FAILURE_PREFIX}[A-Za-z0-9_]+|{'|'.join(LEVERS)})"
 LeverKeys = Annotated[
     str,
@@ -68,13 +78,22 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which jobs; all of what is given must hold."""
 
-    state: Words = ""
+    state: States = ""
     cluster: Words = ""
     team: Words = ""
     model: Words = ""
     scheduler: Words = ""
     purpose: Words = ""
     text: Text = ""
+
+    def __post_init__(self) -> None:
+        """Check.
+
+        Raises:
+            ValueError: there is no such state.
+        """
+        if unknown := sorted(self.states.difference(STATES)):
+            raise ValueError(f"state: there is no state `{unknown[0][:40]}`; there are {', '.join(STATES)}")
 
     @property
     def states(self) -> frozenset[str]:

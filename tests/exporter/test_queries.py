@@ -634,3 +634,12 @@ def test_answers_hold_no_numbers_that_json_lacks(api):
     """Neither NaN nor infinity."""
     for path in ("/api/v1/jobs", "/api/v1/fleet", "/api/v1/jobs/b"):
         json.loads(api.ask(path).content, parse_constant=pytest.fail)
+
+
+def test_a_state_that_is_none_is_told_with_those_there_are(api):
+    """An empty answer would look like a fleet without such jobs."""
+    for path in ("jobs", "fleet", "failures"):
+        answer = api.ask(f"/api/v1/{path}", state="training,banana")
+        assert answer.status_code == 400
+        assert "there is no state `banana`; there are succeeded, failed" in answer.text
+        assert api.ask(f"/api/v1/{path}", state="training,").status_code == 200

@@ -77,7 +77,8 @@ def load_from_beside() -> None:
     try:
         load()
     except BaseException:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type] - the last one: it hides no other
+        # the last one: it hides no other
+        sys.meta_path.remove(finder)  # type: ignore[arg-type]
         for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
             del sys.modules[name]
         raise
