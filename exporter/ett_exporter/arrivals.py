@@ -45,9 +45,15 @@ class Arrivals:
         self._commits: GroupCommit[_Arrival, Kept] = GroupCommit(self._write_arrivals, (InDoubtError,))
         self._held: Recent[tuple[str, str], Sequences] = Recent(WRITERS_REMEMBERED)
 
-    def keep(self, segment: Segment, received_at: float) -> Kept:
-        """Keep the lines of `segment` that are not held yet; errors as `Store.append`."""
-        return self._commits.submit(_Arrival(segment, received_at))
+    def keep(self, segments: Sequence[Segment], received_at: float) -> list[Kept]:
+        """Keep the lines of `segments` that are not held yet; errors as `Store.append`."""
+        done = self._commits.submit_all(_Arrival(segment, received_at) for segment in segments)
+        errors = [error for _, error in done if error is not None]
+        if errors and len(errors) < len(done):
+            raise InDoubtError(f"only a part is kept: {errors[0]}") from errors[0]
+        if errors:
+            raise errors[0]
+        return [kept for kept, _ in done if kept is not None]
 
     def _write_arrivals(self, arrivals: Sequence[_Arrival]) -> list[Kept]:
         """Keep what is new of several segments in one transaction."""

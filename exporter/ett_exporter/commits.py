@@ -7,7 +7,7 @@ first writes what all of them brought. Nobody waits longer than for two transact
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 MOST_AT_ONCE = 256
@@ -48,15 +48,24 @@ class GroupCommit(Generic[T, R]):
 
     def submit(self, item: T) -> R:
         """The result of an item, once it is durable; raises what `write` raises on it."""
-        ticket = _Ticket[T, R](item)
+        ((result, error),) = self.submit_all([item])
+        if error is not None:
+            raise error
+        return result  # type: ignore[return-value]  # it is done without an error
+
+    def submit_all(self, items: Iterable[T]) -> list[tuple[R | None, BaseException | None]]:
+        """The result of each item, once all are durable, or what `write` raised on it.
+
+        >>> GroupCommit(lambda numbers: [6 // number for number in numbers]).submit_all([1, 0, 2])
+        [(6, None), (None, ZeroDivisionError('integer division or modulo by zero')), (3, None)]
+        """
+        tickets = [_Ticket[T, R](item) for item in items]
         with self._waiting_lock:
-            self._waiting.append(ticket)
+            self._waiting += tickets
         with self._turn:
-            while not ticket.done:
+            while not all(ticket.done for ticket in tickets):
                 self._write_waiting()
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.result  # type: ignore[return-value]  # it is done without an error
+        return [(ticket.result, ticket.error) for ticket in tickets]
 
     def _write_waiting(self) -> None:
         with self._waiting_lock:

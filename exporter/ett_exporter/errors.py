@@ -8,7 +8,7 @@ class StoreError(RuntimeError):
 
 
 class InDoubtError(StoreError):
-    """The connection was lost during a commit: whether it was made durable, nobody can say.
+    """The connection was lost during a commit, or between several: what was made durable, nobody can say.
 
     Sent again, each line counts once. What was folded of the job may lack it until it is folded anew.
     """

@@ -89,7 +89,7 @@ class LiveJob:
         with self._lock:
             self._folds.unsaved_events += events
 
-    def take(self, keep: Callable[[], Kept], received_at: float) -> Taken | None:
+    def take(self, keep: Callable[[], Sequence[Kept]], received_at: float) -> Taken | None:
         """Make events durable by `keep`, then fold those that are new.
 
         None, with nothing done, where another object has taken the place of this one.
@@ -102,13 +102,14 @@ class LiveJob:
                 return None
             self._build()
             try:
-                kept = keep()
+                segments = keep()
             except InDoubtError:
                 self._folds.is_built = False
                 raise
-            if kept.place is not None:
-                self._add(kept.place, kept.events, received_at)
-            return Taken(len(kept.events), self._folds.take_refused())
+            for kept in segments:
+                if kept.place is not None:
+                    self._add(kept.place, kept.events, received_at)
+            return Taken(sum(len(kept.events) for kept in segments), self._folds.take_refused())
 
     def deliver(self, place: Place, read: Callable[[], Stored | None]) -> bool:
         """Fold a segment that some replica has made durable, unless it is folded.

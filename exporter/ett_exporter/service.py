@@ -113,19 +113,20 @@ class Service:
     def ingest_lines(self, lines: Sequence[Line], rejected: int) -> None:
         """Take in lines of any writers, as a watched journal holds them; errors as `ingest`."""
         self._count(rejected_lines=rejected)
-        for segment in by_writer(lines):
-            self._keep(segment)
+        for segments in _by_job(by_writer(lines)):
+            self._keep(segments)
 
     def _accept(
         self, segments: Sequence[Segment], rejected: Sequence[Rejected], clock_offset_s: float | None
     ) -> Accepted:
         self._count(rejected_lines=len(rejected))
         fresh, refused = 0, list(rejected)
-        for segment in segments:
-            taken = self._keep(segment)
+        for of_job in _by_job(segments):
+            taken = self._keep(of_job)
             fresh += taken.fresh
-            refused += _rejected(segment, taken.refused)
-            self._compare_clocks(segment, clock_offset_s)
+            refused += _rejected(of_job, taken.refused)
+            for segment in of_job:
+                self._compare_clocks(segment, clock_offset_s)
         duplicates = sum(len(segment.lines) for segment in segments) - fresh
         shown = sorted(refused, key=lambda r: r.line)[:REJECTED_SHOWN]
         return Accepted(fresh - len(refused) + len(rejected), duplicates, shown, len(refused))
@@ -224,29 +225,30 @@ class Service:
         job = self.jobs.by_id.get(job_id)
         return isinstance(job, LiveJob) and job.stands(serial)
 
-    def _keep(self, segment: Segment) -> Taken:
-        now = self.clock()
+    def _keep(self, segments: Sequence[Segment]) -> Taken:
+        """Keep segments of one job together, and fold them."""
+        now, job_id = self.clock(), segments[0].job_id
         began = time.perf_counter()
-        if self.store.owns(segment.job_id):
-            taken = self._take(segment, now)
+        if self.store.owns(job_id):
+            taken = self._take(segments, now)
             if taken.fresh:
-                self.changes.note(segment.job_id)
+                self.changes.note(job_id)
         else:
-            taken = Taken(len(self.store.append(segment, now).events))
+            taken = Taken(sum(len(kept.events) for kept in self.store.append_all(segments, now)))
         self._count(
             events=taken.fresh,
-            segments=1,
-            duplicates=len(segment.lines) - taken.fresh,
+            segments=len(segments),
+            duplicates=sum(len(segment.lines) for segment in segments) - taken.fresh,
             rejected_lines=len(taken.refused),
             store_writes=1,
             store_write_s=time.perf_counter() - began,
         )
         return taken
 
-    def _take(self, segment: Segment, now: float) -> Taken:
-        job = self.jobs.told(segment.job_id, now)
-        taken = job.take(lambda: self.store.append(segment, now), now)
-        return self._take(segment, now) if taken is None else taken
+    def _take(self, segments: Sequence[Segment], now: float) -> Taken:
+        job = self.jobs.told(segments[0].job_id, now)
+        taken = job.take(lambda: self.store.append_all(segments, now), now)
+        return self._take(segments, now) if taken is None else taken
 
     def _compare_clocks(self, segment: Segment, offset_s: float | None) -> None:
         if offset_s is None:
@@ -261,7 +263,7 @@ class Service:
             self._clock_seqs[segment.job_id] = seq + 1
         last = segment.lines[-1].event
         event = clock_event(last, writer=self._writer, seq=seq, now=at, offset_s=offset_s)
-        self._keep(Segment(segment.job_id, self._writer, [raw_line(event)]))
+        self._keep([Segment(segment.job_id, self._writer, [raw_line(event)])])
         self.store.note_clock(segment.job_id, segment.writer, offset_s, at)
 
     def _count(self, **more: float) -> None:
@@ -270,11 +272,20 @@ class Service:
             self._stats = msgspec.structs.replace(self._stats, **totals)
 
 
-def _rejected(segment: Segment, refused: Sequence[Refused]) -> list[Rejected]:
-    """The lines of a segment that were kept, but count nowhere."""
+def _by_job(segments: Iterable[Segment]) -> list[list[Segment]]:
+    """The segments of each job, in order of appearance."""
+    groups: dict[str, list[Segment]] = {}
+    for segment in segments:
+        groups.setdefault(segment.job_id, []).append(segment)
+    return list(groups.values())
+
+
+def _rejected(segments: Iterable[Segment], refused: Sequence[Refused]) -> list[Rejected]:
+    """The lines of a job that were kept, but count nowhere."""
     if not refused:
         return []
-    numbers = {(line.event.writer, line.event.seq): line.number for line in segment.lines}
+    lines = (line for segment in segments for line in segment.lines)
+    numbers = {(line.event.writer, line.event.seq): line.number for line in lines}
     return [
         Rejected(numbers[each.writer, each.seq], _why_it_does_not_count(each))
         for each in refused

@@ -94,16 +94,21 @@ class Store:
         return self.shard is None or self.shard.holds(job_id)
 
     def append(self, segment: Segment, received_at: float) -> Kept:
-        """Keep the lines of `segment` that are not held yet; returns their events, once durable.
+        """As `append_all`, of one segment."""
+        (kept,) = self.append_all([segment], received_at)
+        return kept
+
+    def append_all(self, segments: Sequence[Segment], received_at: float) -> list[Kept]:
+        """Keep the lines of segments that are not held yet; returns the events of each, once all are durable.
 
         Segments of several threads share a transaction. A line under a number that is held with
         other content is kept as well: which of the two counts, the accounting decides.
 
         Raises:
-            InDoubtError: the connection was lost; it may be kept or not.
-            StoreError: it could not be written; nothing of it is kept.
+            InDoubtError: the connection was lost; some may be kept and some not.
+            StoreError: they could not be written; nothing of them is kept.
         """
-        return self._arrivals.keep(segment, received_at)
+        return self._arrivals.keep(segments, received_at)
 
     def noted_clock(self, job_id: str, writer: str) -> NotedClock:
         """What was noted last of a writer's clock."""

@@ -216,9 +216,9 @@ def test_a_store_that_takes_nothing_is_told_in_the_log_once(service, story, capl
     async def send():
         transport = httpx.ASGITransport(make_app(opened))
         async with httpx.AsyncClient(transport=transport, base_url="http://exporter") as client:
-            append, opened.store.append = opened.store.append, full
+            append, opened.store.append_all = opened.store.append_all, full
             refused = [await client.post("/api/v1/segments", content=body) for _ in range(20)]
-            opened.store.append = append
+            opened.store.append_all = append
             return refused, await client.post("/api/v1/segments", content=body)
 
     refused, taken = asyncio.run(send())

@@ -7,8 +7,9 @@ import pytest
 
 from ett_core.accounting import JobFold
 from ett_core.details import JobDetails
-from ett_core.events import CheckpointDurable, Clock, encode
+from ett_core.events import CheckpointDurable, Clock, Progress, encode
 from ett_exporter.answers import page_answer
+from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.exposition import Exposition
 from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.ingest import Line, Segment
@@ -289,3 +290,51 @@ def test_an_event_that_cannot_be_accounted_for_costs_no_other(service, story, ca
     assert first._accept([segment], [], None).duplicates == 200
     assert first.stats.rejected_lines == 4
     assert service().page("job", NOW).view.account == fold.account(NOW)
+
+
+def many_writers(count, job_id="wide"):
+    """One body of so many ranks of a job, each its own writer."""
+    said = {"job_id": job_id, "attempt": 0, "seq": 0, "step": 10, "steps": 10}
+    events = [Progress(**said, writer=f"w{rank}", rank=rank, time=NOW - 100.0) for rank in range(count)]
+    return b"".join(encode(event) + b"\n" for event in events)
+
+
+def test_the_writers_of_one_job_in_one_body_are_made_durable_together(service):
+    """A relay may send for thousands of ranks at once: not each waits for the disk alone."""
+    opened, written = service(now=NOW), []
+    commits = opened.store._arrivals._commits
+    write = commits._write
+
+    def counted(arrivals):
+        written.append(len(arrivals))
+        return write(arrivals)
+
+    commits._write = counted
+    accepted = opened.ingest_events(many_writers(600))
+    assert (accepted.accepted, sum(written), len(written)) == (600, 600, 3)
+    assert opened.stats.segments == 600
+    assert len(opened.page("wide", NOW).nodes) == 0
+    assert opened.ingest_events(many_writers(600)).duplicates == 600
+
+
+def test_where_only_a_part_of_the_writers_is_kept_all_is_right_once_it_is_sent_again(service):
+    """The sender is told to come again; what was kept counts once."""
+    opened = service(now=NOW)
+    opened.ingest_events(many_writers(40, "clean"))
+    commits = opened.store._arrivals._commits
+    write = commits._write
+
+    def partly(arrivals):
+        if any(arrival.segment.writer == "w7" for arrival in arrivals):
+            raise StoreError("database or disk is full")
+        return write(arrivals)
+
+    commits._write = partly
+    with pytest.raises(InDoubtError, match="only a part is kept: database or disk is full"):
+        opened.ingest_events(many_writers(40))
+    commits._write = write
+    again = opened.ingest_events(many_writers(40))
+    assert (again.accepted, again.duplicates) == (1, 39)
+    wide, clean = (opened.page(job_id, NOW).view for job_id in ("wide", "clean"))
+    assert msgspec.structs.replace(wide.account, job_id="clean") == clean.account
+    assert wide.details == clean.details

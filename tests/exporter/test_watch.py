@@ -137,7 +137,7 @@ def test_a_store_that_takes_nothing_is_told_once(service, story, journals, caplo
         raise StoreError("cannot write to the database: database or disk is full")
 
     with monkeypatch.context() as broken:
-        broken.setattr(opened.store, "append", full)
+        broken.setattr(opened.store, "append_all", full)
         for _ in range(50):
             look(opened, [journals], troubles)
     assert count(opened) == 0

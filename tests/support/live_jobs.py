@@ -42,7 +42,7 @@ class OneJob(Past):
 
     def tell(self, events):
         self.told += events
-        self.job.take(lambda: Kept(events, Place(0, len(self.told))), 0.0)
+        self.job.take(lambda: [Kept(events, Place(0, len(self.told)))], 0.0)
 
     def cut(self, _job_id, now, edges):
         self.read += 1
