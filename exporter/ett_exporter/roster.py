@@ -24,7 +24,8 @@ SET_BACK_S = 1.0
 """Rounds of several threads may come in another order than their moments, by less than this."""
 ANEW_AT_ONCE_S, ANEW_SHARE = 0.05, 0.1
 """Folding a job again from its history takes this share of the time at most where it takes longer than that:
-of a job whose ranks send a backlog one after the other, the history would be read again and again."""
+of a job whose ranks send a backlog one after the other, the history would be read again and again. Who
+waits for the first view of a job waits for no share."""
 OF_THE_FUTURE_S = 60.0
 """A view that was made before the clock was set back counts as so old."""
 
@@ -125,7 +126,8 @@ class Roster:
             turn = self._next(round_, oldest)
             if turn is None:
                 break
-            if turn.job.is_stale and not turn.is_first and now_s < self._anew_from_s:
+            is_awaited = turn.is_first and meet_for_s > 0.0
+            if turn.job.is_stale and not is_awaited and now_s < self._anew_from_s:
                 self._pass_over(turn)
             else:
                 self._renew(turn, now)
@@ -135,20 +137,22 @@ class Roster:
             self._was_met.wait_for(lambda: not self._meeting, None if math.isinf(left_s) else left_s)
 
     def _renew(self, turn: _Turn, now: float) -> None:
-        is_met, is_stale, began_s = False, turn.job.is_stale, self._monotonic()
+        is_met, began_s = False, self._monotonic()
         try:
             turn.job.view_at_once(now)
             is_met = True
         finally:
             self._enter(turn, is_met=is_met)
-            if is_stale:
-                took_s = (ended_s := self._monotonic()) - began_s
-                self._anew_from_s = ended_s + max(took_s - ANEW_AT_ONCE_S, 0.0) * (1.0 / ANEW_SHARE - 1.0)
+            took_s = (ended_s := self._monotonic()) - began_s
+            if took_s > ANEW_AT_ONCE_S:
+                self._anew_from_s = ended_s + (took_s - ANEW_AT_ONCE_S) * (1.0 / ANEW_SHARE - 1.0)
 
     def _pass_over(self, turn: _Turn) -> None:
         """Leave a job as it is until the next round."""
         with self._lock:
             self._passed_over.append(turn)
+            self._meeting -= turn.is_first
+            self._was_met.notify_all()
 
     def since(self, number: int) -> tuple[int, list[JobView]]:
         """The views that came after a number, in their order, and the number to ask with the next time."""

@@ -234,6 +234,23 @@ def test_a_backlog_that_comes_rank_by_rank_takes_a_tenth_of_the_time(opened, bla
     assert job.view(NOW + 100.0).account.as_of == NOW + 100.0
 
 
+def test_the_first_view_of_a_backlog_is_made_for_who_waits_for_it(opened, blank_story):
+    """Between answers it takes its share of the time only, and hinders nobody meanwhile."""
+    told = blank_story("behind")
+    for second in (*range(500, 1000, 10), *range(0, 500, 10)):
+        told.tell(float(second), ev.Progress, step=second, steps=10)
+    late = told.events[50:]
+    told.events = told.events[:50]
+    tell(opened, told)
+    told.events = late
+    tell(opened, told)
+    opened.roster._anew_from_s = math.inf
+    opened.roster.renew(NOW, 1.0, meet_for_s=0.0)
+    assert as_of(opened) == {"behind": -math.inf, **dict.fromkeys(NAMES, 0.0)}
+    opened.roster.renew(NOW + 1.0, 1.0, meet_for_s=30.0)
+    assert set(as_of(opened).values()) == {1.0}
+
+
 def lines_of(text):
     return {line.split('"')[1] for line in text.splitlines() if line.startswith("ett_job_wall_seconds{")}
 
