@@ -28,8 +28,6 @@ SAVED_AT_ONCE = 50
 LOOK_AGAIN_AFTER = 0.1
 """A silent job is asked again whether it is over when it has been silent for longer by this share."""
 
-_log = logging.getLogger("ett_exporter.upkeep")
-
 
 class Upkeep:
     """The work, in pieces that one thread calls; each goes on as long as `go_on` says so.
