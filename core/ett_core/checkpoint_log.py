@@ -125,8 +125,10 @@ class CheckpointLog:
         self._known_totals = self._known_usual = None
         if key <= self._packed_through:
             self._unpack()
-        blank = CheckpointDetail(event.attempt, event.step, event.time, sys.intern(event.mode))
-        self._kept[key] = _join(self._kept.get(key, blank), event)
+        known = self._kept.get(key)
+        if known is None:
+            known = CheckpointDetail(event.attempt, event.step, event.time, sys.intern(event.mode))
+        self._kept[key] = _join(known, event)
         if isinstance(event, CheckpointDurable):
             self._note_durable(event)
         if len(self._kept) > 2 * CHECKPOINTS_KEPT:
@@ -298,23 +300,26 @@ def _lasting(checkpoint: CheckpointDetail) -> float | None:
 def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
     """A checkpoint with one more report of it; time and mode are those of the save, where known."""
     is_save, said = isinstance(event, Checkpoint), sys.intern(event.mode)
+    time, mode = known.time, known.mode
     if is_save and not known.saved:
         time, mode = event.time, said
     elif is_save == known.saved:
-        time, mode = min(known.time, event.time), min(known.mode, said)
+        time, mode = min(time, event.time), min(mode, said)
+    blocking_s, size = known.blocking_s, known.bytes
+    durable_at, failed_at = known.durable_at, known.failed_at
+    if isinstance(event, Checkpoint):
+        blocking_s, size = max(blocking_s, event.blocking_s), _chosen(max, size, event.bytes)
+    elif isinstance(event, CheckpointDurable):
+        durable_at, size = _chosen(min, durable_at, event.time), _chosen(max, size, event.bytes)
     else:
-        time, mode = known.time, known.mode
-    durable = (event.time,) if isinstance(event, CheckpointDurable) else ()
-    durable_at = _known(min, known.durable_at, *durable)
-    failed = (event.time,) if isinstance(event, CheckpointFailed) else ()
-    failed_at = _known(min, known.failed_at, *failed)
+        failed_at = _chosen(min, failed_at, event.time)
     return CheckpointDetail(
         attempt=known.attempt,
         step=known.step,
         time=time,
         mode=mode,
-        blocking_s=max(known.blocking_s, event.blocking_s if isinstance(event, Checkpoint) else 0.0),
-        bytes=_known(max, known.bytes, getattr(event, "bytes", None)),
+        blocking_s=blocking_s,
+        bytes=size,
         durable_at=durable_at,
         failed=durable_at is None and failed_at is not None,
         saved=known.saved or is_save,
@@ -322,7 +327,8 @@ def _join(known: CheckpointDetail, event: CheckpointEvent) -> CheckpointDetail:
     )
 
 
-def _known(choose: Callable[..., T], *values: T | None) -> T | None:
-    """The chosen of the values that are not None, None without one."""
-    given = [value for value in values if value is not None]
-    return choose(given) if given else None
+def _chosen(choose: Callable[[T, T], T], one: T | None, other: T | None) -> T | None:
+    """The chosen of two values that are not None; None without one."""
+    if one is None or other is None:
+        return one if other is None else other
+    return choose(one, other)

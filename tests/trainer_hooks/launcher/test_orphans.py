@@ -151,8 +151,10 @@ def test_without_the_help_of_the_kernel_a_mark_finds_those_who_lost_their_parent
     """A process whose parents are gone is found by its environment, and what it started with it."""
     program = "import subprocess, sys; subprocess.Popen(['sleep', '60'], start_new_session=True)"
     environ = {**os.environ, MARK: "0123456789abcdef"}
+    family = Family("0123456789abcdef", {}, adopted=False)
+    before = {each.pid for each in family.living()}
     subprocess.run([sys.executable, "-c", program], env=environ, check=True)
-    (lost,) = Family("0123456789abcdef", {}, adopted=False).living()
+    (lost,) = [each for each in family.living() if each.pid not in before]
     try:
         assert procfs.name(lost.pid) == "sleep"
         assert lost.pid not in [each.pid for each in Family("another", {}, adopted=False).living()]
