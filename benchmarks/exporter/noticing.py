@@ -20,9 +20,7 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -35,6 +33,7 @@ from itertools import product
 from pathlib import Path
 
 from ingest import exporter, running
+from scrape import prometheus_by
 
 EVERY_S = 15
 LOOK_S = 0.25
@@ -163,11 +162,6 @@ def get(url: str) -> str:
 @contextmanager
 def prometheus(exporter_port: int, jobs: Sequence[Job], place: Path) -> Iterator[str]:
     """A Prometheus that scrapes the exporter and all ranks; its URL."""
-    program = shutil.which("prometheus")
-    if program is None:
-        raise SystemExit("prometheus is not installed: scripts/services")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
     targets = [
         {"targets": [f"127.0.0.1:{port}" for _, port in job.ranks()], "labels": {"job_id": job.name}}
         for job in jobs
@@ -181,15 +175,8 @@ def prometheus(exporter_port: int, jobs: Sequence[Job], place: Path) -> Iterator
             {"job_name": "ranks", "static_configs": targets},
         ],
     }
-    file = place / "prometheus.yml"
-    file.write_text(json.dumps(config))
-    words = [f"--config.file={file}", f"--storage.tsdb.path={place / 'tsdb'}", "--log.level=error"]
-    process = subprocess.Popen([program, *words, f"--web.listen-address={address}"])
-    try:
-        yield f"http://{address}"
-    finally:
-        process.kill()
-        process.wait()
+    with prometheus_by(json.dumps(config), place) as url:
+        yield url
 
 
 def look(exporter_url: str, prometheus_url: str, jobs: dict[str, Job]) -> None:

@@ -194,16 +194,24 @@ def stream(port: int, jobs: Jobs, seconds: float) -> Waits:
 @contextmanager
 def prometheus(port: int, place: Path, every_s: int) -> Iterator[str]:
     """A Prometheus that scrapes the port; its URL."""
+    config = (
+        f"global: {{scrape_interval: {every_s}s, scrape_timeout: {every_s}s}}\n"
+        f"scrape_configs: [{{job_name: ettwatch, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
+    )
+    with prometheus_by(config, place) as url:
+        yield url
+
+
+@contextmanager
+def prometheus_by(text: str, place: Path) -> Iterator[str]:
+    """A Prometheus with a configuration, and its data in a folder; its URL."""
     program = shutil.which("prometheus")
     if program is None:
         raise SystemExit("prometheus is not installed: scripts/services")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     config = place / "prometheus.yml"
-    config.write_text(
-        f"global: {{scrape_interval: {every_s}s, scrape_timeout: {every_s}s}}\n"
-        f"scrape_configs: [{{job_name: ettwatch, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
-    )
+    config.write_text(text)
     words = [f"--config.file={config}", f"--storage.tsdb.path={place / 'tsdb'}", "--log.level=error"]
     process = subprocess.Popen([program, *words, f"--web.listen-address={address}"])
     try:

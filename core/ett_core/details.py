@@ -125,7 +125,11 @@ class JobDetails:
         """Take in events, in any order, each once; `refusals` hold those that cannot be taken in."""
         for run in runs_of(events if isinstance(events, Sequence) else list(events)):
             offset_s = self._clocks.offset_s(run[0].writer)
-            self._take_run([corrected(event, offset_s) for event in run] if offset_s else run)
+            try:
+                self._take_run([corrected(event, offset_s) for event in run] if offset_s else run)
+            except Exception as error:  # noqa: BLE001 - one run must not take away all others
+                for event in run:
+                    self.refusals.note(event, error)
         self.checkpoints.settle()
         self.compilations.settle()
         self.decisions.settle()

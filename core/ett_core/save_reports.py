@@ -48,6 +48,7 @@ class Reports:
         """The fields of those at hand, one report after the other."""
         for report in reports:
             self.add(*report)
+        self.settle()
 
     def add(self, end: float, begin: float, steps: int, step_s: float) -> None:
         """Put a report in its place, by its fields."""

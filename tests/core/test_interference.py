@@ -11,6 +11,7 @@ from ett_core import interference
 from ett_core.events import Checkpoint, CheckpointDurable, CheckpointFailed, Progress, StepSeconds
 from ett_core.interference import AsyncSaves
 from ett_core.save_costs import NO_END, NO_STEPS, NO_USUAL, SaveInterference, slowed_s, total
+from ett_core.save_reports import FIELDS, REPORTS_AT_HAND, Report, Reports
 
 T0 = 1_764_000_000.0
 
@@ -230,3 +231,9 @@ def test_memory_is_bounded_and_figures_outlive_their_reports(monkeypatch):
     for each in long_run(3):
         take(fold, each)
     assert [save.step for save in fold.saves] == list(range(40, 60))
+
+
+def test_reports_of_a_state_lie_packed_like_those_that_came():
+    """A job that is brought back takes no more memory than before."""
+    reports = Reports(0, [Report(5.0 * n, 5.0 * n - 4.0, 10, 4.0) for n in range(1, 101)])
+    assert (len(reports), len(reports._rows)) == (100, REPORTS_AT_HAND * FIELDS)

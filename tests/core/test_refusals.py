@@ -76,6 +76,21 @@ def test_the_details_go_on():
     assert details.refusals.take() == []
 
 
+def test_a_run_of_events_that_fails_takes_away_no_other():
+    """Its events are named; what other ranks told is there."""
+    events, _ = plausible(random.Random(7))
+    ranks = [event for event in events if event.rank >= 0]
+    timeless = [replace(event, writer="timeless", seq=n, time=None) for n, event in enumerate(ranks[:2])]
+    details, clean = JobDetails(), JobDetails()
+    details.add([*events[:9], *timeless, *events[9:]])
+    clean.add(events[:9])
+    clean.add(events[9:])
+    assert details.nodes.state() == clean.nodes.state()
+    assert details.samples == clean.samples
+    refused = details.refusals.take()
+    assert {each.writer for each in refused} == {"timeless"}
+
+
 def test_a_thousand_of_them():
     """Each is left out alone, however many they are."""
     events, now = plausible(random.Random(7))

@@ -156,12 +156,13 @@ class JobLanes:
             return False
         if any(event.job_id != self.job_id for event in run):
             return False
+        moments = [round(event.time * NS) for event in run]
         lane = self.by_number.get(number) or self._new_lane(number)
         if lane.is_cut or not self._sequences.add_run(writer, [event.seq for event in run]):
             return False
         if self._kept is not None:
             self._kept += run
-        lane.add_run([round(event.time * NS) for event in run], run)
+        lane.add_run(moments, run)
         return True
 
     def _add_each(self, run: Iterable[AnyEvent]) -> list[AnyEvent]:
