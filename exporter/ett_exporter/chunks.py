@@ -28,16 +28,38 @@ class Chunk:
     """The lines of some jobs: a row a family, a place in each a job."""
 
     def __init__(self) -> None:
-        self.free = list(range(CHUNK_JOBS - 1, -1, -1))
-        """Places that no job has."""
-        self._lines: list[Sequence[bytes]] = [_NO_LINES] * CHUNK_JOBS
+        self._lines: list[Sequence[bytes]] = []
         """Of the job at each place, by family."""
+        self._left: list[int] = []
+        """Places that jobs have left."""
         self.changes = 0
         """How often lines of jobs were put since the last `refresh`."""
         self.texts = [b""] * len(JOB_FAMILIES)
         """Of each family, as of the last `refresh`."""
         self._pieces = [b""] * len(JOB_FAMILIES)
         """Of each family; empty where it was not asked for since its text changed."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another job can take a place."""
+        return bool(self._left) or len(self._lines) < CHUNK_JOBS
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no job has a place."""
+        return len(self._left) == len(self._lines)
+
+    def take(self) -> int:
+        """A place for one more job."""
+        if self._left:
+            return self._left.pop()
+        self._lines.append(_NO_LINES)
+        return len(self._lines) - 1
+
+    def leave(self, place: int) -> None:
+        """Give a place back."""
+        self.put(place, _NO_LINES)
+        self._left.append(place)
 
     def put(self, place: int, lines: Sequence[bytes]) -> None:
         """Let these be the lines of the job at a place, by family."""
@@ -70,7 +92,7 @@ class Seat:
 
     def __init__(self, job_id: str, chunk: Chunk) -> None:
         self.chunk = chunk
-        self.place = chunk.free.pop()
+        self.place = chunk.take()
         self.text = JobText(job_id, JOB_FAMILIES)
         self.series = 0
 
@@ -112,9 +134,8 @@ class Chunks:
         """Take a job out."""
         seat = self._seats.pop(job_id)
         self.series -= seat.series
-        seat.chunk.put(seat.place, _NO_LINES)
-        seat.chunk.free.append(seat.place)
-        if len(seat.chunk.free) == CHUNK_JOBS:
+        seat.chunk.leave(seat.place)
+        if seat.chunk.is_empty:
             self._chunks.remove(seat.chunk)
 
     def refresh(self) -> set[str]:
@@ -137,7 +158,7 @@ class Chunks:
 
     def _chunk_with_room(self) -> Chunk:
         for chunk in reversed(self._chunks):
-            if chunk.free:
+            if chunk.has_room:
                 return chunk
         self._chunks.append(Chunk())
         return self._chunks[-1]
