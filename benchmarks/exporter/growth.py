@@ -33,8 +33,8 @@ LOOK_EVERY = 50
 DAY_S = 86_400.0
 
 
-def _same(kept: Kept) -> Kept:
-    return kept
+def _same(kept: Kept) -> tuple[Kept]:
+    return (kept,)
 
 
 def measure(jobs: int, minutes: float) -> str:

@@ -241,8 +241,8 @@ def folded(job_id: str, attempts: int, days: float, archive: FileArchive) -> Fol
     return Folded(job, events, views, before, minutes[-MINUTES_MORE:])
 
 
-def _same(kept: Kept) -> Kept:
-    return kept
+def _same(kept: Kept) -> tuple[Kept]:
+    return (kept,)
 
 
 class OnlySnapshot(NoPast):
