@@ -22,8 +22,9 @@ CLEAN_EVERY_S = 60.0
 UNSAVED_EVENTS = 200_000
 """Events of all jobs that no snapshot holds: what is folded again after a crash takes seconds."""
 LAST_SNAPSHOTS_S = 15.0
-MERGE_FOR_S = 10.0
-"""Of each `CLEAN_EVERY_S`: what is due beside it does not wait for longer."""
+CLEAN_FOR_S = 10.0
+"""Of each `CLEAN_EVERY_S`, for jobs to be closed and again for segments to be put together: snapshots do not
+wait for longer, and after a start that finds many jobs over, views of all others are not made any later."""
 
 _log = logging.getLogger("ett_exporter.keeper")
 
@@ -61,8 +62,11 @@ class Keeper:
         upkeep.save_snapshots(UNSAVED_EVENTS, go_on)
         if self._monotonic() - self._cleaned_s >= CLEAN_EVERY_S:
             self._cleaned_s = self._monotonic()
-            upkeep.close_jobs(clock(), go_on)
+            upkeep.close_jobs(clock(), self._for_a_while())
             upkeep.prune(clock(), go_on)
-            until_s = self._monotonic() + MERGE_FOR_S
-            upkeep.merge_segments(clock(), lambda: go_on() and self._monotonic() < until_s)
+            upkeep.merge_segments(clock(), self._for_a_while())
         return False
+
+    def _for_a_while(self) -> Callable[[], bool]:
+        until_s = self._monotonic() + CLEAN_FOR_S
+        return lambda: self._threads[0].goes_on() and self._monotonic() < until_s
