@@ -7,14 +7,16 @@ SIGTERM and SIGINT let running requests finish, then close the store.
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from http import HTTPStatus
 from types import FrameType
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ett_core.reasons import listening_reason
 from ett_exporter.api import make_app
@@ -24,6 +26,7 @@ from ett_exporter.exposition import TICK_EVERY_S, Exposition
 from ett_exporter.fleet_spans import KEEP_UP_EVERY_S, FleetSpans
 from ett_exporter.keeper import Keeper
 from ett_exporter.repeated import Repeated
+from ett_exporter.responses import problem
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
@@ -106,15 +109,39 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def leaving(app: ASGIApp) -> ASGIApp:
+    """`app`, whose requests that the end of the server cuts off are answered 503: uvicorn cancels those.
+
+    An answer that is under way ends early. What was being stored is stored; sent again it counts once.
+    """
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await app(scope, receive, noted)
+        except asyncio.CancelledError:
+            if not has_begun:
+                stopping = problem(HTTPStatus.SERVICE_UNAVAILABLE, "the exporter is stopping; try again")
+                await stopping(scope, receive, send)
+
+    return answer
+
+
 def tokens_of(settings: Settings) -> Tokens | None:
     """The tokens of the file that is set; None without one."""
     return None if settings.tokens is None else read(settings.tokens)
 
 
-def _config(service: Service, app: Starlette) -> uvicorn.Config:
+def _config(service: Service, app: ASGIApp) -> uvicorn.Config:
     limits = service.settings.limits
     return uvicorn.Config(
-        app,
+        leaving(app),
         loop="uvloop",
         http=patient(limits.head_s, limits.head_bytes, limits.send_s),
         lifespan="off",

@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
+from http.client import HTTPResponse
 from pathlib import Path
 
+import httpx
 import pytest
 from ett_here import status_of
 
@@ -43,6 +45,24 @@ def test_sigterm_ends_it_cleanly(exporters, tmp_path):
         running.process.send_signal(number)
         assert running.process.wait(60) == 0
         assert running.process.stderr.read() == ""
+
+
+def test_who_sends_while_it_stops_is_told_to_send_again(exporters, tmp_path):
+    """A body of which no more comes holds the end up for seconds; its sender is told; a line is logged."""
+    running = exporters("--database", str(tmp_path / "ett.sqlite"))
+    with socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), timeout=60) as sender:
+        sender.sendall(b"POST /api/v1/segments HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n{")
+        assert running.http.get("/healthz").status_code == 200
+        running.process.send_signal(signal.SIGTERM)
+        answer = HTTPResponse(sender)
+        answer.begin()
+        told = json.loads(answer.read())
+    assert (answer.status, answer.getheader("Retry-After")) == (503, "2")
+    assert told == {"error": "the exporter is stopping; try again"}
+    assert running.process.wait(60) == 0
+    said = running.process.stderr.read().splitlines()
+    assert len(said) == 1
+    assert "Cancel 1 running task" in said[0]
 
 
 def test_it_listens_on_this_machine_only(exporters, tmp_path):
