@@ -1,7 +1,8 @@
 """What an exporter does beside answering.
 
 It folds its jobs after the start, saves snapshots of them, writes the rows of those that ended,
-puts their segments together, deletes what is older than the retention, and follows other replicas.
+puts their segments together, deletes what is older than the retention, keeps others away from the
+database, and follows other replicas.
 
 One thread for each, from `start` to `stop`.
 """
@@ -17,6 +18,7 @@ from ett_exporter.repeated import Repeated
 from ett_exporter.service import Service
 
 FOLLOW_EVERY_S = 0.2
+HOLD_EVERY_S = 5.0
 AGAIN_S = 1.0
 CLEAN_EVERY_S = 60.0
 UNSAVED_EVENTS = 200_000
@@ -36,7 +38,10 @@ class Keeper:
         self._service = service
         self._monotonic = monotonic
         self._cleaned_s = -CLEAN_EVERY_S
-        self._threads = [Repeated("keeper", self._keep, AGAIN_S)]
+        self._threads = [
+            Repeated("keeper", self._keep, AGAIN_S),
+            Repeated("owner", service.store.transactions.hold, HOLD_EVERY_S),
+        ]
         if service.store.shard is not None:
             self._threads.append(Repeated("follower", service.jobs.follow, FOLLOW_EVERY_S))
 

@@ -9,10 +9,9 @@ every write looks at it first, and one whose place was taken by somebody else wr
 from __future__ import annotations
 
 import fcntl
+import os
 import secrets
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
@@ -21,7 +20,7 @@ from zlib import crc32
 import msgspec
 from sqlalchemy import Connection, Engine, delete, func, insert, select, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from ett_exporter.errors import StoreError
 from ett_exporter.schema import OWNER_LOCK, owners
@@ -29,8 +28,6 @@ from ett_exporter.schema import OWNER_LOCK, owners
 COUNT_LOCK = OWNER_LOCK + 1
 """Class of the locks by which replicas see that others count the shards differently."""
 
-
-LOOK_EVERY_S = 5.0
 MOST_SHARDS = 1024
 
 
@@ -89,6 +86,9 @@ class Ownership(Protocol):
     def check(self, connection: Connection) -> None:
         """Raise `StoreError` where it was lost; holds it until the transaction ends."""
 
+    def hold(self) -> None:
+        """Take again what keeps others away, where that was lost; `StoreError` where somebody was quicker."""
+
     def release(self) -> None:
         """Let somebody else have it."""
 
@@ -102,19 +102,32 @@ class FileOwnership:
         Raises:
             StoreError: another exporter holds it, or it cannot be written.
         """
-        self._database = Path(str(url.database))
+        self._database = Path(os.path.realpath(str(url.database)))
+        self._path = Path(f"{self._database}.lock")
         self._file: _File | None = None
-        path = Path(f"{url.database}.lock")
+        self._one_at_a_time = threading.Lock()
+        self._lock, self._locked = self._taken()
+
+    def _taken(self) -> tuple[IO[str], _File | None]:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock: IO[str] = path.open("w", encoding="utf-8")
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            lock: IO[str] = self._path.open("w", encoding="utf-8")
         except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror}") from error
+            raise StoreError(f"cannot write {self._path}: {error.strerror}") from error
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            self._lock.close()
-            raise StoreError(f"another exporter is using the database {url.database}") from error
+            lock.close()
+            raise StoreError(f"another exporter is using the database {self._database}") from error
+        return lock, _file_of(os.fstat(lock.fileno()))
+
+    def hold(self) -> None:
+        """Lock the lock file that is there now, where the one that was locked was removed or replaced."""
+        with self._one_at_a_time:
+            if _file_at(self._path) != self._locked:
+                lock, self._locked = self._taken()
+                self._lock.close()
+                self._lock = lock
 
     def opened(self) -> None:
         """The database is open: from now on its file is this one."""
@@ -123,6 +136,7 @@ class FileOwnership:
     def check(self, connection: Connection) -> None:
         """Raise `StoreError` where the file is gone: what is written into it now nobody will read again."""
         del connection
+        self.hold()
         if self._file is not None and _file_at(self._database) != self._file:
             raise StoreError(f"{self._database} was removed or replaced while it was in use")
 
@@ -137,9 +151,12 @@ _File = tuple[int, int]
 
 def _file_at(path: Path) -> _File | None:
     try:
-        status = path.stat()
+        return _file_of(path.stat())
     except OSError:
         return None
+
+
+def _file_of(status: os.stat_result) -> _File:
     return status.st_dev, status.st_ino
 
 
@@ -152,6 +169,9 @@ class NoOwnership:
     def check(self, connection: Connection) -> None:
         """Nothing can be lost."""
 
+    def hold(self) -> None:
+        """Nothing can be lost."""
+
     def release(self) -> None:
         """Nothing is held."""
 
@@ -159,9 +179,7 @@ class NoOwnership:
 class SessionOwnership:
     """The whole of a PostgreSQL database, or a shard of it."""
 
-    def __init__(
-        self, engine: Engine, shard: Shard | None, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, engine: Engine, shard: Shard | None) -> None:
         """Take it.
 
         Raises:
@@ -172,9 +190,8 @@ class SessionOwnership:
         self._place = place_of(shard)
         self._token = secrets.token_hex(16)
         self._lock = threading.Lock()
-        self._looked_s = monotonic()
-        self._monotonic = monotonic
         self._session: Connection | None = self._take_locks()
+        self._has_locks = True
         with engine.begin() as connection:
             others = owners.c.place != 0 if shard is None else owners.c.place == 0
             connection.execute(delete(owners).where((owners.c.place == self._place) | others))
@@ -183,9 +200,25 @@ class SessionOwnership:
     def check(self, connection: Connection) -> None:
         """Raise `StoreError` where somebody else has taken the place."""
         query = select(owners.c.token).where(owners.c.place == self._place).with_for_update(read=True)
-        if connection.execute(query).scalar_one_or_none() != self._token:
+        self._compare(connection.execute(query).scalar_one_or_none())
+
+    def hold(self) -> None:
+        """Take the locks again where their session was lost, as soon as the server lets go of the old one."""
+        with self._lock:
+            if self._session is None:
+                return
+            self._has_locks = self._has_locks and _is_alive(self._session)
+            if not self._has_locks:
+                taken = self._take_locks()
+                self._session.close()
+                self._session, self._has_locks = taken, True
+        with self._engine.connect() as connection:
+            query = select(owners.c.token).where(owners.c.place == self._place)
+            self._compare(connection.execute(query).scalar_one_or_none())
+
+    def _compare(self, token: str | None) -> None:
+        if token != self._token:
             raise StoreError("another exporter has taken over this database")
-        self._hold_again()
 
     def release(self) -> None:
         """Let somebody else have it."""
@@ -196,19 +229,6 @@ class SessionOwnership:
                 self._session.invalidate()
                 self._session.close()
                 self._session = None
-
-    def _hold_again(self) -> None:
-        """Take the locks again where their session was lost, as soon as the server lets go of the old one."""
-        with self._lock:
-            now_s = self._monotonic()
-            if self._session is None or now_s - self._looked_s < LOOK_EVERY_S:
-                return
-            self._looked_s = now_s
-            if not _is_alive(self._session):
-                with suppress(StoreError, SQLAlchemyError):
-                    taken = self._take_locks()
-                    self._session.close()
-                    self._session = taken
 
     def _take_locks(self) -> Connection:
         session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -247,6 +267,6 @@ _COUNTS = text(
 def _is_alive(session: Connection) -> bool:
     try:
         session.execute(text("SELECT 1"))
-    except DBAPIError:
+    except SQLAlchemyError:
         return False
     return True

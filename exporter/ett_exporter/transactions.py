@@ -43,6 +43,17 @@ class Transactions:
         self._ownership.release()
         self.engine.dispose()
 
+    def hold(self) -> None:
+        """Keep others away, also where what did so was lost meanwhile.
+
+        Raises:
+            StoreError: somebody else has the database, or it cannot be asked.
+        """
+        try:
+            self._ownership.hold()
+        except SQLAlchemyError as error:
+            raise StoreError(f"cannot hold the database: {reason(error)}") from error
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection to read by; it sees what is committed."""

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import msgspec
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, func, select, text
 
 from ett_core.events import Heartbeat
 from ett_exporter.answers import page_answer
@@ -17,7 +17,7 @@ from ett_exporter.errors import InDoubtError, StoreError
 from ett_exporter.ingest import Segment
 from ett_exporter.owners import Shard
 from ett_exporter.places import LAST_ID, Place, Snapshot
-from ett_exporter.schema import segments
+from ett_exporter.schema import OWNER_LOCK, segments
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import JournalOffset, Store, raw_line
@@ -96,6 +96,36 @@ def test_who_was_replaced_writes_nothing_any_more(database_url):
             with pytest.raises(StoreError, match="taken over"):
                 first.append(segment(1), 10.0)
             assert held(second) == [0]
+
+
+def test_a_lock_that_the_server_lost_is_taken_again(database_url):
+    """As soon as nobody else has it, however often that was tried before; others are kept away again."""
+    with closing(Store(database_url)) as store:
+        engine = store.transactions.engine
+        with engine.begin() as connection:
+            connection.execute(text(END_OTHER_SESSIONS))
+        with engine.connect() as lingering:
+            assert lingering.execute(select(func.pg_try_advisory_lock(OWNER_LOCK, 0))).scalar_one()
+            for _ in range(3):
+                with pytest.raises(StoreError, match="another exporter is using"):
+                    store.transactions.hold()
+                assert len(store.append(segment(0), 10.0).events) <= 1
+            assert lingering.execute(select(func.pg_advisory_unlock(OWNER_LOCK, 0))).scalar_one()
+        store.transactions.hold()
+        with pytest.raises(StoreError, match="another exporter is using"):
+            Store(database_url)
+        assert held(store) == [0]
+
+
+def test_who_was_replaced_is_told_so_without_a_write(database_url):
+    """Where nothing is sent to it, the look at its lock tells it."""
+    with closing(Store(database_url)) as first:
+        with first.transactions.engine.begin() as connection:
+            connection.execute(text(END_OTHER_SESSIONS))
+        with closing(Store(database_url)), pytest.raises(StoreError, match="another exporter"):
+            first.transactions.hold()
+        with pytest.raises(StoreError, match="taken over"):
+            first.transactions.hold()
 
 
 def test_a_server_that_was_restarted_is_found_again(cluster, database_url):

@@ -186,6 +186,36 @@ def test_two_exporters_cannot_share_a_file(path):
     Store(path).close()
 
 
+def test_two_exporters_cannot_share_a_file_by_two_names(path, tmp_path):
+    """A link to a file in use is that file."""
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.sqlite"
+    with closing(Store(path)):
+        link.symlink_to(Path(path).absolute())
+        with pytest.raises(StoreError, match="another exporter"):
+            Store(str(link))
+    with closing(Store(str(link))), pytest.raises(StoreError, match="another exporter"):
+        Store(path)
+
+
+def test_a_lock_file_that_was_removed_is_made_again(path):
+    """Others are kept away again, unless one was quicker: then this one writes no more until that has ended."""
+    lock = Path(f"{path}.lock")
+    with closing(Store(path)) as store:
+        lock.unlink()
+        store.transactions.hold()
+        with pytest.raises(StoreError, match="another exporter"):
+            Store(path)
+        lock.unlink()
+        with closing(Store(path)):
+            for work in (store.transactions.hold, lambda: store.append(segment(0), 10.0)):
+                with pytest.raises(StoreError, match="another exporter"):
+                    work()
+        assert len(store.append(segment(0), 11.0).events) == 1
+        with pytest.raises(StoreError, match="another exporter"):
+            Store(path)
+
+
 def test_a_later_schema_is_refused(path):
     """A database of a later version is left alone."""
     Store(path).close()
