@@ -199,7 +199,7 @@ def test_two_exporters_cannot_share_a_file_by_two_names(path, tmp_path):
 
 
 def test_a_lock_file_that_was_removed_is_made_again(path):
-    """Others are kept away again, unless one was quicker: then this one writes no more until that has ended."""
+    """Others are kept away again, unless one was quicker: then this one waits until that has ended."""
     lock = Path(f"{path}.lock")
     with closing(Store(path)) as store:
         lock.unlink()
