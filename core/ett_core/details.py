@@ -3,7 +3,8 @@
 A streaming fold next to the accounting, held by one thread at a time (the caller locks).
 Events come in any order; each comes once (the store drops repeats before the fold). Order
 changes no number: sums are over what each event says alone, "latest" goes by attempt, time,
-writer and sequence number, never by arrival. State is bounded; what a bound drops is said at it.
+writer and sequence number, never by arrival. State is bounded; what a bound drops is said at it, and
+may depend on the order (stragglers, the cost of saves).
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Ranks that are slower than the others, by the step times that every rank reports.
 
 A streaming fold beside the accounting, held by one thread at a time (the caller locks). Events
-come in any order, each once; order changes no verdict. Reports are added up by rank in windows of
-a minute that overlap by half, a rank that sticks out of a window is slow in it, and one that is
-slow in several windows that follow each other is a straggler: a single report that is out of line
-lies in two of them.
+come in any order, each once; order changes no verdict, unless hours of one rank come before those
+of another: windows of which too much came since are settled with what there is. Reports are added
+up by rank in windows of a minute that overlap by half, a rank that sticks out of a window is slow
+in it, and one that is slow in several windows that follow each other is a straggler: a single
+report that is out of line lies in two of them.
 
 In synchronous training all ranks need the same time for a step, since those that are ready wait
 for the slowest inside a collective operation, and that wait is part of their step. So a rank that
