@@ -3,9 +3,9 @@
     python benchmarks/exporter/day.py --jobs 10000 --rounds 20
 
 The store is the one of `benchmarks/app/fleet.py`, made once; a copy of it is served. Told are the seconds
-until the exporter takes events, until an answer about the fleet's day misses no job, and what whoever asks
-waits for each answer: at rest, and while four fifths of the jobs report every 30 s.
-`queries.py` has the rival.
+until all jobs are folded again (events are taken from the first second on), until an answer about the fleet's
+day misses no job, and what whoever asks waits for each answer: at rest, and while four fifths of the jobs
+report every 30 s. `queries.py` has the rival.
 """
 
 from __future__ import annotations

@@ -106,11 +106,14 @@ class FileOwnership:
         self._path = Path(f"{self._database}.lock")
         self._file: _File | None = None
         self._one_at_a_time = threading.Lock()
-        self._lock, self._locked = self._taken()
-
-    def _taken(self) -> tuple[IO[str], _File | None]:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write {self._path}: {error.strerror}") from error
+        self._lock, self._locked = self._taken()
+
+    def _taken(self) -> tuple[IO[str], _File]:
+        try:
             lock: IO[str] = self._path.open("w", encoding="utf-8")
         except OSError as error:
             raise StoreError(f"cannot write {self._path}: {error.strerror}") from error

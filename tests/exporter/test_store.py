@@ -216,6 +216,18 @@ def test_a_lock_file_that_was_removed_is_made_again(path):
             Store(path)
 
 
+def test_a_folder_that_was_moved_away_is_not_made_again(tmp_path):
+    """Where the database lay, nothing new appears; it is said, and work goes on once the folder is back."""
+    folder = tmp_path / "data"
+    with closing(Store(str(folder / "ett.sqlite"))) as store:
+        folder.rename(tmp_path / "aside")
+        with pytest.raises(StoreError, match=r"cannot write .*: No such file or directory"):
+            store.append(segment(0), 10.0)
+        assert not folder.exists()
+        (tmp_path / "aside").rename(folder)
+        assert len(store.append(segment(0), 11.0).events) == 1
+
+
 def test_a_later_schema_is_refused(path):
     """A database of a later version is left alone."""
     Store(path).close()
