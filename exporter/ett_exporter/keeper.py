@@ -26,7 +26,7 @@ UNSAVED_EVENTS = 200_000
 LAST_SNAPSHOTS_S = 15.0
 CLEAN_FOR_S = 10.0
 """Of each `CLEAN_EVERY_S`, for jobs to be closed and again for segments to be put together: snapshots do not
-wait for longer, and after a start that finds many jobs over, views of all others are not made any later."""
+wait for longer."""
 
 _log = logging.getLogger("ett_exporter.keeper")
 
