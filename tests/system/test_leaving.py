@@ -19,6 +19,11 @@ ETT = str(Path(sys.executable).with_name("ett"))
 LIMIT_S = 600
 LONG_S = 0.5
 """Between the save and the last word no step is trained, and no time to speak of passes."""
+STOPPED = (1, 128 + signal.SIGABRT)
+"""How torchrun ends after a signal: now and then its interpreter is aborted on its way out.
+
+A thread of its store that waits for the interpreter is ended inside of C++, which may not be left so.
+"""
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
 TRAIN = ["--rdzv-endpoint", "127.0.0.1:0", "-m", "ett_trainer_hooks.reference", "--parts", "preemption"]
 TRAIN += ["--batch-size", "64", "--rows", "500", "--agree-every", "5", "--no-compile"]
@@ -83,7 +88,7 @@ def test_a_job_that_gets_sigterm_leaves_with_a_save_and_goes_on_from_there(start
     when(job, lambda line: line.startswith("step 20 "), signal.SIGTERM)
     out, _ = job.communicate(timeout=LIMIT_S)
     last = int(re.findall(r"step (\d+) of", out)[-1])
-    assert job.returncode == 1, out[-3000:]  # as torchrun ends after a signal
+    assert job.returncode in STOPPED, out[-3000:]
 
     account = accounted(tmp_path)
     assert account["state"] == "preempted"
@@ -128,7 +133,7 @@ def test_a_job_whose_store_hangs_leaves_in_its_grace_time_and_says_what_is_not_s
 
     when(job, hangs, signal.SIGTERM)
     out, _ = job.communicate(timeout=LIMIT_S)
-    assert job.returncode == 1, out[-3000:]
+    assert job.returncode in STOPPED, out[-3000:]
     told = events(tmp_path)
     ends = [(each["status"], each.get("exit_code")) for each in told if each["kind"] == "attempt_end"]
     assert ends.count(("preempted", 143)) >= 2, ends
@@ -147,7 +152,7 @@ def test_a_job_without_time_for_a_save_says_so_and_owns_up_to_its_loss(start, tm
     job = start(1_000_000, "--grace-s", "0", "--checkpoint-every-s", "0.5")
     when(job, lambda _: any(tmp_path.glob("checkpoints/step_*[0-9]")), signal.SIGTERM)
     out, _ = job.communicate(timeout=LIMIT_S)
-    assert job.returncode == 1, out[-3000:]
+    assert job.returncode in STOPPED, out[-3000:]
 
     account = accounted(tmp_path)
     assert account["state"] == "preempted"
