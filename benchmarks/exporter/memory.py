@@ -177,6 +177,10 @@ class NoPast:
         """None."""
         return ()
 
+    def count(self) -> int:
+        """None."""
+        return 0
+
     def snapshot(self) -> Snapshot | None:
         """None."""
         return None

@@ -35,6 +35,7 @@ from ett_core.fleet.endings import cause_words, state_of
 from ett_core.fleet.recurrence import infra_failures
 from ett_core.fleet.rows import Failure as Failed
 from ett_core.fleet.rows import rows_of
+from ett_core.in_order import Collected
 from ett_core.save_costs import as_object
 from ett_core.sequences import Sequences
 
@@ -49,13 +50,16 @@ class Recorded:
     def __init__(self, job_id: str) -> None:
         self._fold = JobFold(job_id)
         self._details = JobDetails()
+        self._collected = Collected()
         self._detailed: defaultdict[str, Sequences] = defaultdict(Sequences)
         self._failed_save: CheckpointFailed | None = None
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """Take in events of the job, in any order; repeats change nothing."""
         self._fold.add(events)
-        self._details.add(event for event in events if _is_detailed(event) and self._is_new(event))
+        detailed = [event for event in events if _is_detailed(event) and self._is_new(event)]
+        self._details.add(detailed)
+        self._collected.add(detailed)
         failed = [each for each in (self._failed_save, *events) if isinstance(each, CheckpointFailed)]
         self._failed_save = max(failed, key=lambda each: (each.time, each.message), default=None)
 
@@ -67,6 +71,8 @@ class Recorded:
         account = self._fold.account(now)
         if account is None:
             return None
+        if self._details.late:
+            self._details.put_in_order(self._collected)
         evidence = evidence_of_failures(account, self._details.evidence)
         diagnoses = list(map(diagnose, account.failures, evidence))
         return {

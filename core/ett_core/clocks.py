@@ -7,15 +7,18 @@ by the latest `clock` event of it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ett_core.events import AnyEvent, Clock, Evidence, Failure, encode
+from ett_core.events import AnyEvent, Clock, Event, Evidence, Failure, encode
 
 CLOCK_TOLERANCE_S = 2.0
 """Smaller offsets are left as they are."""
 FIRST_MOMENT_S, LAST_MOMENT_S = 1.0, 4e9 - 1.0
 """Nothing happens before or after these (Unix seconds), whatever is said of a clock."""
+
+Told = TypeVar("Told", bound=Event)
 
 
 class Clocks:
@@ -53,7 +56,7 @@ class Clocks:
         return self.offset_s(clock.of_writer) != before
 
 
-def corrected(event: AnyEvent, offset_s: float) -> AnyEvent:
+def corrected(event: Told, offset_s: float) -> Told:
     """An event with its moments on the receiver's clock."""
     if not offset_s:
         return event

@@ -3,8 +3,8 @@
 A streaming fold next to the accounting, held by one thread at a time (the caller locks).
 Events come in any order; each comes once (the store drops repeats before the fold). Order
 changes no number: sums are over what each event says alone, "latest" goes by attempt, time,
-writer and sequence number, never by arrival. State is bounded; what a bound drops is said at it, and
-may depend on the order (stragglers, the cost of saves).
+writer and sequence number, never by arrival. State is bounded; what a bound drops is said at it. Of
+stragglers and the cost of saves it may depend on the order: then `late` says so, and `put_in_order` mends it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ett_core.events import (
     Progress,
 )
 from ett_core.evidence_log import STOPPED, EvidenceLine, EvidenceLog
+from ett_core.in_order import Collected
 from ett_core.interference import AsyncSaves, AsyncSavesState
 from ett_core.named_sums import LARGEST_COUNT, add_named
 from ett_core.packing import unwrapped, wrapped
@@ -161,7 +162,23 @@ class JobDetails:
         details.add(event for event in known if isinstance(event, Clock))
         details.is_stale = False
         details.add(event for event in known if not isinstance(event, Clock))
+        if details.late:
+            collected = Collected()
+            collected.add(known)
+            details.put_in_order(collected)
         return details
+
+    @property
+    def late(self) -> int:
+        """How often something came too late to be folded as if it had come in time: see `put_in_order`."""
+        return self.rank_paces.late + self.async_saves.late
+
+    def put_in_order(self, collected: Collected) -> None:
+        """Have stragglers and the cost of saves as if all events had come in the order of time.
+
+        `collected` was given every event of the job.
+        """
+        self.rank_paces, self.async_saves = collected.fold(self._clocks.offset_s, self._archive)
 
     def state(self) -> DetailsState:
         """The details as a value."""

@@ -2,7 +2,8 @@
 
 A streaming fold beside the accounting, held by one thread at a time (the caller locks). Events
 come in any order, each once; order changes no verdict, unless hours of one rank come before those
-of another: windows of which too much came since are settled with what there is. Reports are added
+of another: windows of which too much came since are settled with what there is, and the fold counts as
+`late` what comes of them (see `ett_core.in_order`). Reports are added
 up by rank in windows of a minute that overlap by half, a rank that sticks out of a window is slow
 in it, and one that is slow in several windows that follow each other is a straggler: a single
 report that is out of line lies in two of them.
@@ -76,6 +77,7 @@ class RankPacesState(NamedTuple):
     """By attempt and rank the settled windows in which it was slow."""
     spreads: list[float]
     settled_through: WindowKey
+    late: int = 0
 
 
 class RankPaces:
@@ -90,6 +92,7 @@ class RankPaces:
         "_settled_through",
         "_slow",
         "_slow_count",
+        "late",
         "rules",
     )
 
@@ -106,6 +109,8 @@ class RankPaces:
         """Of the latest settled windows of the attempt of `_settled_through`."""
         self._settled_through: WindowKey = (-1, 0)
         """The verdicts up to this window are settled; late reports of them are left out."""
+        self.late = 0
+        """How often reports came too late for a window that was settled."""
 
     def add(self, attempt: int, rank: int, timed: Iterable[Row]) -> None:
         """Take in reports of a rank of an attempt, 0 or more, with timed steps."""
@@ -113,6 +118,7 @@ class RankPaces:
         settled = self._settled_through
         if told and min(told) <= settled:
             told = {key: fields for key, fields in told.items() if key > settled}
+            self.late += 1
         self._cells += self._halves.add(rank, told)
         while self._cells > CELLS_KEPT and len(self._halves) > HALVES_KEPT + 1:
             self._settle()
@@ -158,7 +164,7 @@ class RankPaces:
             (key, {rank: pace(fields) for rank, fields in half.items()})
             for key, half in self._halves.everything().items()
         ]
-        return RankPacesState(halves, slow, list(self._spreads()), self._settled_through)
+        return RankPacesState(halves, slow, list(self._spreads()), self._settled_through, self.late)
 
     @classmethod
     def of_state(
@@ -173,6 +179,7 @@ class RankPaces:
             paces._slow_count += len(windows)
         paces._pack_spreads(array("d", state.spreads))
         paces._settled_through = state.settled_through
+        paces.late = state.late
         return paces
 
     def latest_paces(self, attempt: int) -> dict[int, Pace]:

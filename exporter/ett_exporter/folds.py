@@ -15,12 +15,18 @@ from ett_core.archive import IN_MEMORY, Archive
 from ett_core.details import JobDetails
 from ett_core.events import AnyEvent
 from ett_core.fleet.attempts import evidence_of_failures
+from ett_core.in_order import Collected
 from ett_core.refusals import Refused
 from ett_exporter.diagnoses import Diagnoses
 from ett_exporter.past import Past
 from ett_exporter.places import FIRST, Place, Snapshot
 from ett_exporter.snapshots import pack, unpack
 from ett_exporter.views import WINDOWS_S, Counts, JobPage, JobView
+
+CALM_S = 60.0
+"""So long after something came too late the details are put in order: more of it may be on its way."""
+ORDERED_EVENTS = 2_000_000
+"""The details of jobs with more events than these are left as they came: others would wait for long."""
 
 _log = logging.getLogger("ett_exporter.folds")
 
@@ -32,6 +38,7 @@ class Folds:
         "_archive",
         "_beyond",
         "_job_id",
+        "_late_at",
         "_past",
         "_place",
         "_refused",
@@ -40,6 +47,7 @@ class Folds:
         "diagnoses",
         "fold",
         "is_built",
+        "is_late",
         "unsaved_events",
     )
 
@@ -66,6 +74,9 @@ class Folds:
         self.details = JobDetails(self._archive)
         self.is_built = False
         """Whether everything that came is folded; False also where a commit left doubts."""
+        self.is_late = False
+        """Whether something came too late for its place in the details, which are yet to be put in order."""
+        self._late_at = -math.inf
 
     def build(self) -> float:
         """Fold everything that is durable; gives when the last segment was received (Unix seconds).
@@ -89,6 +100,7 @@ class Folds:
         self.diagnoses = Diagnoses(self._archive)
         self.unsaved_events = unsaved
         self.is_built = True
+        self.is_late, self._late_at = details.late > 0, received_at
         self.note_refused()
         return received_at
 
@@ -106,9 +118,12 @@ class Folds:
         fold = JobFold(self._job_id, history=self._past.events, archive=self._archive)
         return fold, JobDetails(self._archive), Counts(), FIRST, ()
 
-    def add(self, place: Place, events: Sequence[AnyEvent]) -> None:
-        """Fold the events of a segment."""
+    def add(self, place: Place, events: Sequence[AnyEvent], received_at: float) -> None:
+        """Fold the events of a segment, which was received at a moment (Unix seconds)."""
+        late = self.details.late
         _take(self.fold, self.details, events)
+        if self.details.late > late:
+            self.is_late, self._late_at = True, received_at
         self.note_refused()
         self.unsaved_events += len(events)
         self._place = max(self._place, place)
@@ -125,11 +140,36 @@ class Folds:
         if self._beyond is not None:
             self._beyond.discard(place.segment_id)
 
-    def correct_details(self) -> None:
-        """Fold the details anew where a clock was found to be off, if all events that they hold are there."""
-        if self.details.is_stale and not self.fold.is_cut:
-            self.details = JobDetails.of_events(self._past.events(), self._archive)
-            self.diagnoses = Diagnoses(self._archive)
+    def correct_details(self, now: float) -> bool:
+        """Fold details anew that differ from those of all events in the order of time; whether they changed.
+
+        Where a clock was found to be off, and some time after much came late; not where events are deleted.
+        """
+        if self.fold.is_cut:
+            self.is_late = False
+        elif self.details.is_stale:
+            self._fold_details_anew()
+            return True
+        elif self.is_late and abs(now - self._late_at) >= CALM_S:
+            is_small = self._past.count() <= ORDERED_EVENTS
+            if is_small:
+                self._put_details_in_order()
+            self.is_late = False
+            return is_small
+        return False
+
+    def _put_details_in_order(self) -> None:
+        collected = Collected()
+        collected.add(self._past.events())
+        if collected.has_repeats:
+            self._fold_details_anew()
+        else:
+            self.details.put_in_order(collected)
+
+    def _fold_details_anew(self) -> None:
+        self.details = JobDetails.of_events(self._past.events(), self._archive)
+        self.diagnoses = Diagnoses(self._archive)
+        self.is_late = False
 
     def snapshot(self) -> Snapshot | None:
         """The job as it is, to be kept; None where nothing is folded."""

@@ -82,7 +82,12 @@ class LiveJob:
     @property
     def is_stale(self) -> bool:
         """Whether the next view has to fold the job again from its history; a guess while others add."""
-        return self._folds.is_built and self._folds.fold.is_stale
+        return self._folds.is_built and (self._folds.fold.is_stale or self._folds.is_late)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its details are yet to be put in order: something came too late for its place in them."""
+        return self._folds.is_late
 
     def not_saved(self, events: int) -> None:
         """The last snapshot was not kept, which held so many more events than the one before."""
@@ -158,7 +163,7 @@ class LiveJob:
 
     def _add(self, place: Place, events: Sequence[AnyEvent], received_at: float) -> None:
         self.last_received_at = max(self.last_received_at, received_at)
-        self._folds.add(place, events)
+        self._folds.add(place, events, received_at)
         self._changed = self._details_changed = True
         self.closed_through = None
 
@@ -276,7 +281,7 @@ class LiveJob:
         folds.note_refused()
         if account is None:
             return None
-        folds.correct_details()
+        self._details_changed = folds.correct_details(now) or self._details_changed
         windows = folds.windows(account)
         folds.fold.forget_answers()
         self._standing.revise(folds.fold.take_revised())

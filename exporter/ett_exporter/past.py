@@ -18,6 +18,9 @@ class Past(Protocol):
     def events(self) -> Iterable[AnyEvent]:
         """Every event of the job."""
 
+    def count(self) -> int:
+        """How many events of the job there are."""
+
     def snapshot(self) -> Snapshot | None:
         """The last snapshot of the job that this code has made, or any where its first events are deleted."""
 
@@ -42,6 +45,10 @@ class StoredPast:
     def events(self) -> Iterable[AnyEvent]:
         """Every event of the job."""
         return chain.from_iterable(self._store.events(self._job_id))
+
+    def count(self) -> int:
+        """How many events of the job there are."""
+        return self._store.event_count(self._job_id)
 
     def snapshot(self) -> Snapshot | None:
         """The last snapshot of the job that this code has made, or any where its first events are deleted."""

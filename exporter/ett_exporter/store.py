@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
-from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, insert, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, insert, literal_column, select
 
 from ett_core.events import AnyEvent, encode
 from ett_exporter import clock_readings, closed_rows, merging, restored, segment_rows, snapshot_rows
@@ -158,6 +158,12 @@ class Store:
         """
         for stored in segment_rows.read(self.transactions, of_job(job_id, attempt)):
             yield [e for e in stored.events if attempt is None or e.attempt == attempt]
+
+    def event_count(self, job_id: str) -> int:
+        """How many events of a job are stored."""
+        query = select(func.coalesce(func.sum(segments.c.count), 0)).where(segments.c.job_id == job_id)
+        with self.transactions.reading() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def segments_after(self, job_id: str, place: Place) -> Iterator[Stored]:
         """The segments of a job beyond a place."""

@@ -99,10 +99,12 @@ class Upkeep:
             job.unload(now)
 
     def _write_rows(self, job: LiveJob, through: float, now: float) -> bool:
-        """Write the rows of a job that is over; False where it is not, or goes on."""
+        """Write the rows of a job that is over; False where it is not, goes on, or waits for its order."""
         page = job.page(now)
         if page is None or not page.view.account.finished:
             job.looked_at = now
+            return False
+        if job.is_late:
             return False
         if not self._store.close_job(page, through, job.snapshot(), code_format()):
             return False

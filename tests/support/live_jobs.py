@@ -22,6 +22,9 @@ class Past:
     def events(self):
         return self.told
 
+    def count(self):
+        return len(self.told)
+
     def snapshot(self):
         return None
 
