@@ -25,7 +25,7 @@ from ett_exporter.views import WINDOWS_S, Counts, JobPage, JobView
 
 CALM_S = 60.0
 """So long after something came too late the details are put in order: more of it may be on its way."""
-ORDERED_EVENTS = 2_000_000
+ORDERED_EVENTS = 1_000_000
 """The details of jobs with more events than these are left as they came: others would wait for long."""
 
 _log = logging.getLogger("ett_exporter.folds")

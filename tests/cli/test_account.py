@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from backlogs import IN_TIME, RANKS
 
 from ett_cli.commands.account import render
 from ett_cli.journals import collector_paused, read_journals
@@ -270,6 +271,21 @@ def test_the_text_is_the_report_with_what_it_must_be_read_with():
     assert render(job).startswith(report(job))
     assert render(job).splitlines()[-1].startswith("Where it resumed is unknown")
     assert job["failure_list"][0]["cause"]
+
+
+def test_journals_of_ranks_read_one_after_the_other_tell_what_those_read_in_time_do(tmp_path, capsys):
+    """Hours of each: which rank is slow, and what saves cost."""
+    found = []
+    for name, parts in (("ranks", RANKS), ("time", [IN_TIME])):
+        (tmp_path / name).mkdir()
+        for place, events in enumerate(parts):
+            (tmp_path / name / f"{place}.jsonl").write_bytes(as_lines(events))
+        _, answer, _ = account(capsys, tmp_path / name)
+        found.append(
+            {field: answer["jobs"][0][field] for field in ("stragglers", "step_spread", "async_saves")}
+        )
+    assert found[0] == found[1]
+    assert {each["rank"] for each in found[0]["stragglers"]} == {2}
 
 
 def test_the_table_is_printed_without_json(tmp_path, capsys):

@@ -6,9 +6,10 @@ from contextlib import closing
 
 import pytest
 from backlogs import IN_TIME, RANKS
+from msgspec.structs import replace
 from opened import NOW, Opened
 
-from ett_core.events import JobEnd, encode
+from ett_core.events import JobEnd, StepSeconds, encode
 from ett_exporter import folds
 from ett_exporter.folds import CALM_S
 from ett_exporter.store import Store
@@ -95,10 +96,11 @@ def test_rows_of_a_job_that_is_over_are_written_in_order(database, in_time, grac
 
 
 def test_of_two_events_under_one_key_one_counts_in_order_too(opened, in_time):
-    """Those of another process under the same name lie an hour later and are not taken."""
-    send(opened, BACKLOG[:-3000])
+    """Those of another process under the same name, which is slow, came first, but lie an hour later."""
     other = [event for event in RANKS[1] if event.attempt == 0][:300]
-    send(opened, [type(event)(**{**fields(event), "time": event.time + 3600}) for event in other])
+    slow = StepSeconds(10, 90.0, 9.0)
+    send(opened, [replace(event, time=event.time + 3600, step_seconds=slow) for event in other])
+    send(opened, BACKLOG[:-3000])
     opened.answer("j")
     send(opened, BACKLOG[-3000:])
     opened.now += CALM_S
@@ -111,7 +113,3 @@ def test_a_job_too_large_for_it_is_left_as_it_came_and_closes(opened, in_time, m
     opened.now += CALM_S
     assert found(opened) != in_time
     assert not opened.service.jobs.by_id["j"].is_late
-
-
-def fields(event):
-    return {name: getattr(event, name) for name in event.__struct_fields__}
