@@ -154,7 +154,7 @@ class LaneFold:
             if self.stale:
                 return True
         first = self._consumed - self._dropped
-        due = self._marks[-1].consumed + MARK_EVERY
+        due = self._marks[-1].consumed + self._mark_every()
         plain = not self._splits and not self._cuts
         if plain and not self.parts and len(self._held):
             self.parts.append(self._attempt())
@@ -180,8 +180,12 @@ class LaneFold:
             if self._consumed >= due:
                 last = self.parts[-1]
                 self._marks.append(LaneMark(self._consumed, len(self.parts), last.mark()))
-                due = self._consumed + MARK_EVERY + 2 * len(last.ranks)
+                due = self._consumed + self._mark_every()
         return True
+
+    def _mark_every(self) -> int:
+        """Events between two marks: a mark costs as much as there are ranks."""
+        return MARK_EVERY + (2 * len(self.parts[-1].ranks) if self.parts else 0)
 
     def _leave_out(self, at_ns: int, event: AnyEvent, error: BaseException) -> None:
         """Let go of an event that cannot be folded, and take back what came of trying."""
@@ -283,7 +287,7 @@ class LaneFold:
         keep = max((i for i, m in enumerate(self._marks) if m.consumed <= settled), default=0)
         self._let_go(self._marks[keep].consumed - self._dropped)
         del self._marks[:keep]
-        self._trim_at = max(TRIM_AT, len(self._held) + TRIM_AT // 4)
+        self._trim_at = max(TRIM_AT, len(self._held) + max(TRIM_AT // 4, len(self._held) // 16))
         for mark in self._marks[:1]:
             loop = None if mark.last is None else mark.last.loop
             if loop is not None and loop[0] is self.parts[mark.parts - 1].loop:

@@ -12,6 +12,8 @@ from ett_core.events import AnyEvent
 
 Told = tuple[int, str, int, int]
 """Rank, writer, and its first and last event."""
+LAST_RANK = 2**31 - 1
+"""The highest rank that an event can name."""
 
 
 class Presence:
@@ -26,7 +28,17 @@ class Presence:
     ([(0, 'a', 0, 20), (0, 'b', 80, 95), (1, 'b', 90, 90)], True, [80])
     """
 
-    __slots__ = ("_firsts", "_lasts", "_packed", "_places", "_ranks", "_writers", "divided")
+    __slots__ = (
+        "_firsts",
+        "_lasts",
+        "_lowest",
+        "_of_lowest",
+        "_packed",
+        "_places",
+        "_ranks",
+        "_writers",
+        "divided",
+    )
 
     def __init__(self, told: Iterable[Told] = (), *, divided: bool = False) -> None:
         self._clear()
@@ -44,6 +56,9 @@ class Presence:
         self._writers: list[str] = []
         self._firsts = array("q")
         self._lasts = array("q")
+        self._lowest = LAST_RANK
+        """The lowest rank but for launchers, and how many writers it has."""
+        self._of_lowest = 0
 
     def note(self, at_ns: int, event: AnyEvent) -> str:
         """Learn when a writer spoke; gives its name as one object for all its events."""
@@ -65,8 +80,7 @@ class Presence:
         place = self._places.get(key)
         if place is None:
             place = self._append(key, (rank, writer, at_ns, at_ns))
-            ranks = [each for each in self._ranks if each >= 0]
-            self.divided = bool(ranks) and ranks.count(min(ranks)) > 1
+            self.divided = self._of_lowest > 1
         return place
 
     def _append(self, key: str | tuple[int, str], told: Told) -> int:
@@ -76,6 +90,9 @@ class Presence:
         self._writers.append(writer)
         self._firsts.append(first_ns)
         self._lasts.append(last_ns)
+        if 0 <= rank <= self._lowest:
+            self._of_lowest = self._of_lowest + 1 if rank == self._lowest else 1
+            self._lowest = rank
         return place
 
     def _unpack(self) -> None:
