@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -29,6 +29,9 @@ REPORTS_BEFORE = 32
 """Reports that stay of the time before the oldest save without figures: they say what was usual."""
 SAVES_KEPT = 100
 TOO_LONG = "more steps were reported while it was in flight than are kept"
+
+UNKNOWN = "unknown"
+NOT_BEGUN = Flight(math.inf, None, UNKNOWN)
 
 Moment: TypeAlias = tuple[int, float]
 """Attempt and Unix time."""
@@ -52,11 +55,10 @@ class AsyncSaves:
 
     __slots__ = (
         "_archive",
-        "_begun",
         "_count",
-        "_ended",
         "_forgotten",
         "_gone",
+        "_open",
         "_reports",
         "_settled",
         "_settled_slowed_s",
@@ -67,8 +69,8 @@ class AsyncSaves:
     def __init__(self, archive: Archive = IN_MEMORY) -> None:
         """Start with nothing; `archive` keeps what is rarely needed again."""
         self._archive = archive
-        self._begun: dict[SaveKey, float] = {}
-        self._ended: dict[SaveKey, tuple[float, str]] = {}
+        self._open: dict[SaveKey, Flight] = {}
+        """Saves that are not settled; of those that only ended so far the beginning is infinite."""
         self._reports: dict[int, Reports] = {}
         self._count = 0
         self._settled = Shelf(SaveInterference, archive=archive)
@@ -92,7 +94,7 @@ class AsyncSaves:
         """The asynchronous saves in order of attempt and step, at most the latest `SAVES_KEPT`."""
         settled = self._settled_saves()
         found = dict(settled)
-        for attempt in {attempt for attempt, _ in self._begun}:
+        for attempt in {attempt for attempt, _ in self._open}:
             found.update(self._measured(attempt, settled))
         return [found[key] for key in sorted(found)[-SAVES_KEPT:]]
 
@@ -104,7 +106,7 @@ class AsyncSaves:
         """
         if len(self._settled):
             return self._settled_slowed_s
-        return slowed_s(self.saves) if self._ended else None
+        return slowed_s(self.saves) if self._open else None
 
     def _settled_saves(self) -> dict[SaveKey, SaveInterference]:
         return {(save.attempt, save.step): save for save in self._settled.records()}
@@ -112,8 +114,12 @@ class AsyncSaves:
     def state(self) -> AsyncSavesState:
         """The saves as a value."""
         return AsyncSavesState(
-            list(self._begun.items()),
-            list(self._ended.items()),
+            [(key, flight.begin) for key, flight in self._open.items() if flight.begin < math.inf],
+            [
+                (key, (flight.end, flight.outcome))
+                for key, flight in self._open.items()
+                if flight.end is not None
+            ],
             {attempt: list(reports) for attempt, reports in self._reports.items()},
             {attempt: reports.leader for attempt, reports in self._reports.items()},
             self._settled.records(),
@@ -126,7 +132,10 @@ class AsyncSaves:
     def of_state(cls, state: AsyncSavesState, archive: Archive = IN_MEMORY) -> AsyncSaves:
         """The saves that gave `state`."""
         saves = cls(archive)
-        saves._begun, saves._ended = dict(state.begun), dict(state.ended)
+        for key, begin in state.begun:
+            saves._open[key] = Flight(begin, None, UNKNOWN)
+        for key, end in state.ended:
+            saves._open[key] = Flight(saves._open.get(key, NOT_BEGUN).begin, *end)
         saves._reports = {
             attempt: Reports(state.leaders[attempt], reports, archive)
             for attempt, reports in state.reports.items()
@@ -152,14 +161,16 @@ class AsyncSaves:
         if (event.attempt, event.time) < self._forgotten:
             self.late += 1
             return
+        flight = self._open.get(key, NOT_BEGUN)
         if begins:
-            self._begun[key] = min(self._begun.get(key, event.time), event.time)
+            flight = flight._replace(begin=min(flight.begin, event.time))
         else:
-            outcome = "durable" if isinstance(event, CheckpointDurable) else "failed"
-            self._ended[key] = min(self._ended.get(key, (event.time, outcome)), (event.time, outcome))
-        for kept in (self._begun, self._ended):
-            if len(kept) > SAVES_KEPT:
-                del kept[min(kept)]
+            ended = (event.time, "durable" if isinstance(event, CheckpointDurable) else "failed")
+            if flight.end is None or ended < (flight.end, flight.outcome):
+                flight = Flight(flight.begin, *ended)
+        self._open[key] = flight
+        if len(self._open) > SAVES_KEPT:
+            del self._open[min(self._open)]
 
     def add_reports(self, attempt: int, rank: int, timed: Iterable[Row]) -> None:
         """Take in reports of a rank of an attempt, 0 or more, with timed steps."""
@@ -182,28 +193,30 @@ class AsyncSaves:
             reports.settle()
 
     def _measured(
-        self, attempt: int, settled: Container[SaveKey], before: Moment | None = None
+        self, attempt: int, settled: Mapping[SaveKey, SaveInterference], before: Moment | None = None
     ) -> dict[SaveKey, SaveInterference]:
-        """What those saves of an attempt cost that are not settled; only of those that ended `before` it."""
+        """What the saves of an attempt cost that are not settled; only of those that ended before a moment.
+
+        Reports beside those that are settled do not tell what is usual.
+        """
         flights = {
-            key: Flight(began, *self._ended.get(key, (None, "unknown")))
-            for key, began in self._begun.items()
-            if key[0] == attempt
+            key: flight for key, flight in self._open.items() if key[0] == attempt and flight.begin < math.inf
         }
         asked = [
             key
             for key, flight in flights.items()
-            if key not in settled
-            and (before is None or (flight.end is not None and (attempt, flight.end) < before))
+            if before is None or (flight.end is not None and (attempt, flight.end) < before)
         ]
         if not asked:
             return {}
+        for key, save in settled.items():
+            if key[0] == attempt and save.ended is not None and (attempt, save.ended) >= self._gone:
+                flights[key] = Flight(save.began, save.ended, save.outcome)
         found = measured(list(self._reports.get(attempt, ())), flights, asked)
-        return {key: save if self._is_whole(key) else _too_long(save) for key, save in found.items()}
-
-    def _is_whole(self, key: SaveKey) -> bool:
-        """Whether all reports of a save since it began are kept."""
-        return (key[0], self._begun[key]) >= self._gone
+        return {
+            key: save if (attempt, save.began) >= self._gone else _too_long(save)
+            for key, save in found.items()
+        }
 
     def _forget(self) -> None:
         """Settle the saves that lie in the older half of the reports, and let those go that nobody needs."""
@@ -212,33 +225,24 @@ class AsyncSaves:
         settled = self._settled_saves()
         count = len(settled)
         for attempt in [attempt for attempt in self._reports if attempt <= self._forgotten[0]]:
-            settled.update(self._measured(attempt, settled, before=self._forgotten))
-        self._gone = self._first_needed(kept, settled)
+            for key, save in self._measured(attempt, settled, before=self._forgotten).items():
+                settled[key] = save
+                del self._open[key]
+        self._gone = self._first_needed(kept)
         for attempt in [attempt for attempt in self._reports if attempt <= self._gone[0]]:
             left_from = self._gone[1] if attempt == self._gone[0] else math.inf
             self._count -= self._reports[attempt].drop_before(left_from)
             if not self._reports[attempt]:
                 del self._reports[attempt]
-        for key in [key for key in self._begun if key in settled and not self._is_needed(key)]:
-            del self._begun[key]
-            self._ended.pop(key, None)
         if len(settled) > count:
             self._settle([settled[key] for key in sorted(settled)[-SAVES_KEPT:]])
 
-    def _first_needed(self, kept: Sequence[Moment], settled: Container[SaveKey]) -> Moment:
+    def _first_needed(self, kept: Sequence[Moment]) -> Moment:
         """The first of the reports that stay: of the time of saves without figures, and some before it."""
-        whole = [
-            (key[0], began)
-            for key, began in self._begun.items()
-            if key not in settled and self._is_whole(key)
-        ]
-        oldest = min([self._forgotten, *whole])
-        place = bisect_left(kept, oldest) - REPORTS_BEFORE
+        begun = [(key[0], flight.begin) for key, flight in self._open.items()]
+        whole = [moment for moment in begun if moment >= self._gone]
+        place = bisect_left(kept, min([self._forgotten, *whole])) - REPORTS_BEFORE
         return kept[min(max(place, len(kept) // 5), len(kept) // 2)]
-
-    def _is_needed(self, key: SaveKey) -> bool:
-        """Whether reports beside a save are kept: they do not tell what is usual."""
-        return key in self._ended and (key[0], self._ended[key][0]) >= self._gone
 
 
 def _too_long(save: SaveInterference) -> SaveInterference:
