@@ -180,6 +180,23 @@ def test_where_no_checkpoint_can_be_written_nothing_is_started(tmp_path, monkeyp
         assert told.count("\n") == 1
 
 
+@pytest.mark.service("torch")
+def test_a_compiler_that_torch_does_not_know_is_refused_before_anything_starts(tmp_path, monkeypatch, capsys):
+    """With the names of those that it knows; not where nothing is compiled, and any torch has will do."""
+    started = []
+    monkeypatch.setattr(train, "NEEDED", ())
+    monkeypatch.setattr(train, "run_under_observation", lambda *_, **__: started.append(1) or 0)
+    words = ["train", "--job-id", "j", "--run-dir", str(tmp_path)]
+    assert main([*words, "--backend", "nope"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("ett train: backend is 'nope', which torch does not know: name one of inductor, ")
+    assert "aot_eager" in told
+    assert not started
+    for more in (["--no-compile", "--backend", "nope"], ["--backend", "eager_noexcept"]):
+        assert main([*words, *more]) == 0
+    assert started == [1, 1]
+
+
 def test_a_file_that_is_no_text_is_named(tmp_path, capsys):
     (tmp_path / "train.toml").write_bytes(b"\xff\xfe")
     assert refused(capsys, "--config", tmp_path / "train.toml").startswith(

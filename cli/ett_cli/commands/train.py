@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 EPILOG = """\
 Options go before the file, the file before the defaults; all parts are on unless told otherwise. A job
 that is started again under its --job-id goes on from its newest checkpoint. Exit status: that of torchrun,
-1 where another start of it still writes checkpoints or none can be written, 2 where a setting is wrong.
+1 where it cannot train here (checkpoints, another start, torch), 2 where a setting is wrong.
 """
 NEEDED = ("torch", "torchrec")
+USUAL_BACKENDS = ("inductor", "aot_eager", "eager")
+"""Of torch.compile."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +127,22 @@ def _hindrance(settings: Settings, *, by_hand: bool) -> str:
         writer = writer_elsewhere(settings.saves_to)
     if writer is not None:
         return str(OccupiedError(settings.saves_to, writer))
-    return _unwritable(settings.saves_to)
+    return _unwritable(settings.saves_to) or _unknown_backend(settings)
+
+
+def _unknown_backend(settings: Settings) -> str:
+    """Why torch cannot compile as told, which ranks find out minutes later; empty where it can.
+
+    The usual backends are known without torch, whose import takes seconds.
+    """
+    if not settings.compile or settings.backend in USUAL_BACKENDS:
+        return ""
+    from torch._dynamo import list_backends
+
+    if settings.backend in list_backends(exclude_tags=None):
+        return ""
+    known = ", ".join(dict.fromkeys([*USUAL_BACKENDS, *list_backends()]))
+    return f"backend is {settings.backend!r}, which torch does not know: name one of {known}"
 
 
 def _unwritable(directory: Path) -> str:
