@@ -10,6 +10,7 @@ import traceback
 
 from ett_trainer_hooks.pipeline.imports import uncollected
 from ett_trainer_hooks.pipeline.quick_exit import quick_exit
+from ett_trainer_hooks.pipeline.quiet_interrupts import quiet_interrupts
 
 
 def main() -> None:
@@ -17,6 +18,7 @@ def main() -> None:
 
     Of a signal that ended it only the last line is written, and not where torchrun stood.
     """
+    quiet_interrupts()
     with uncollected():
         from torch.distributed.elastic.multiprocessing.api import SignalException  # noqa: PLC0415 - seconds
         from torch.distributed.run import main as torchrun  # noqa: PLC0415 - the same
