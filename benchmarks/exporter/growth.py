@@ -27,14 +27,15 @@ from ett_exporter.places import Kept, Place
 from ett_exporter.queries import FleetQuery
 from ett_exporter.roster import Roster
 from ett_exporter.shown import Shown
+from ett_exporter.taking import take_together
 
 RENEW_FOR_S = 1.0
 LOOK_EVERY = 50
 DAY_S = 86_400.0
 
 
-def _same(kept: Kept) -> tuple[Kept]:
-    return (kept,)
+def _same(kept: Kept) -> list[list[Kept]]:
+    return [[kept]]
 
 
 def measure(jobs: int, minutes: float) -> str:
@@ -48,7 +49,7 @@ def measure(jobs: int, minutes: float) -> str:
         for part in Told(f"job-{number}").minutes(1, minutes / 1440):
             began_s = time.process_time()
             kept = Kept(part, Place(0, events + 1))
-            job.take(partial(_same, kept), 0.0)
+            take_together([job], partial(_same, kept), 0.0)
             fold_s += time.process_time() - began_s
             events += len(part)
             now = part[-1].time

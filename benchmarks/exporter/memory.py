@@ -34,6 +34,7 @@ from ett_exporter.archive import FileArchive
 from ett_exporter.live import LiveJob
 from ett_exporter.places import Kept, Place, Snapshot, Stored
 from ett_exporter.shown import Shown
+from ett_exporter.taking import take_together
 from ett_exporter.views import JobView
 
 BEGIN = 1_764_000_000.0
@@ -239,14 +240,14 @@ def folded(job_id: str, attempts: int, days: float, archive: FileArchive) -> Fol
         if place == len(minutes) - MINUTES_MORE:
             before = job.snapshot()
         kept = Kept(minute, Place(0, place + 1))
-        events.on(partial(job.take, partial(_same, kept), 0.0), len(minute))
+        events.on(partial(take_together, [job], partial(_same, kept), 0.0), len(minute))
         views.on(partial(job.view, minute[-1].time + 1), 1)
     assert before is not None  # noqa: S101 - it was told something
     return Folded(job, events, views, before, minutes[-MINUTES_MORE:])
 
 
-def _same(kept: Kept) -> tuple[Kept]:
-    return (kept,)
+def _same(kept: Kept) -> list[list[Kept]]:
+    return [[kept]]
 
 
 class OnlySnapshot(NoPast):
@@ -271,7 +272,7 @@ def loaded_kb(before: bytes, minutes: Sequence[Sequence[bytes]], jobs: int) -> f
         held.append(LiveJob("job-0", 0.0, past, archive))
         for place, minute in enumerate(minutes):
             told = [ev.decode(event) for event in minute]
-            held[-1].take(partial(_same, Kept(told, Place(1, place + 1))), 0.0)
+            take_together(held[-1:], partial(_same, Kept(told, Place(1, place + 1))), 0.0)
             held[-1].view(told[-1].time + 1)
     gc.collect()
     return (resident_bytes() - resident) / jobs / 1e3

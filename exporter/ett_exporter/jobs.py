@@ -168,6 +168,8 @@ class Jobs:
         live = LiveJob(job_id, received_at, self.past(job_id), self._archive)
         if job is not None:
             live.closed_through, live.closed_end = job.last_received_at, job.end
+        elif self.delivered is None:
+            live.begin()
         self.by_id[job_id] = live
         self.roster.add(live, is_old=job is not None)
         return live

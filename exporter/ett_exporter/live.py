@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
 from msgspec.structs import replace
@@ -42,6 +43,11 @@ class Taken(msgspec.Struct, frozen=True):
 
     fresh: int
     refused: Sequence[Refused] = ()
+
+
+def fresh_of(segments: Sequence[Kept]) -> int:
+    """How many events were new."""
+    return sum(len(kept.events) for kept in segments)
 
 
 class LiveJob:
@@ -94,27 +100,29 @@ class LiveJob:
         with self._lock:
             self._folds.unsaved_events += events
 
-    def take(self, keep: Callable[[], Sequence[Kept]], received_at: float) -> Taken | None:
-        """Make events durable by `keep`, then fold those that are new.
+    @contextmanager
+    def taking(self) -> Iterator[bool]:
+        """Hold the job, with everything folded, while something of it is made durable and given to `took`.
 
-        None, with nothing done, where another object has taken the place of this one.
-
-        Both happen under the lock, so that a fold which reads the history again never meets an
-        event there that it is still to be given.
+        False where another object has taken the place of this one: nothing may be made durable then.
         """
         with self._lock:
             if self._is_retired:
-                return None
+                yield False
+                return
             self._build()
             try:
-                segments = keep()
+                yield True
             except InDoubtError:
                 self._folds.is_built = False
                 raise
-            for kept in segments:
-                if kept.place is not None:
-                    self._add(kept.place, kept.events, received_at)
-            return Taken(sum(len(kept.events) for kept in segments), self._folds.take_refused())
+
+    def took(self, segments: Sequence[Kept], received_at: float) -> Taken:
+        """Fold what is new of segments that are durable; within `taking`."""
+        for kept in segments:
+            if kept.place is not None:
+                self._add(kept.place, kept.events, received_at)
+        return Taken(fresh_of(segments), self._folds.take_refused())
 
     def deliver(self, place: Place, read: Callable[[], Stored | None]) -> bool:
         """Fold a segment that some replica has made durable, unless it is folded.
@@ -141,6 +149,11 @@ class LiveJob:
         with self._lock:
             is_closed = not self._is_retired and self.closed_through == self.last_received_at
             return is_closed and work()
+
+    def begin(self) -> None:
+        """Nothing of it is durable yet, here or at other replicas: there is nothing to be read."""
+        with self._lock:
+            self._folds.is_built = True
 
     def build(self) -> None:
         """Fold what came before, if that was not done yet."""

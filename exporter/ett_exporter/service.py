@@ -8,21 +8,21 @@ for, and all of them, one after the other, by the upkeep.
 from __future__ import annotations
 
 import math
-import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from ett_core.refusals import Refused
-from ett_exporter.clocks import clock_event, is_noteworthy, moment_after
 from ett_exporter.cuts import Cut
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
 from ett_exporter.jobs import Jobs
 from ett_exporter.live import LiveJob, Taken, is_silent
+from ett_exporter.noting import Noting
 from ett_exporter.settings import Settings
-from ett_exporter.store import Store, raw_line
+from ett_exporter.store import Store
+from ett_exporter.taking import OfJobs, Taking, by_job, together
 from ett_exporter.tokens import EVERYTHING, Grant
 from ett_exporter.upkeep import Upkeep
 from ett_exporter.views import JobPage, JobView
@@ -80,8 +80,8 @@ class Service:
         """The jobs in memory, their views and what they add up to."""
         self._lock = threading.Lock()
         self._stats = IngestStats()
-        self._writer = f"exporter-{secrets.token_hex(8)}"
-        self._clock_seqs: dict[str, int] = {}
+        self._taking = Taking(self.jobs, store)
+        self._noting = Noting(store.noted_clocks, clock)
 
     def ingest(self, text: bytes, clock_offset_s: float | None = None, grant: Grant = EVERYTHING) -> Accepted:
         """Take in NDJSON lines of one writer; returns once they are durable.
@@ -113,20 +113,19 @@ class Service:
     def ingest_lines(self, lines: Sequence[Line], rejected: int) -> None:
         """Take in lines of any writers, as a watched journal holds them; errors as `ingest`."""
         self._count(rejected_lines=rejected)
-        for segments in _by_job(by_writer(lines)):
-            self._keep(segments)
+        for _ in self._keep_all(by_writer(lines)):
+            pass
 
     def _accept(
         self, segments: Sequence[Segment], rejected: Sequence[Rejected], clock_offset_s: float | None
     ) -> Accepted:
         self._count(rejected_lines=len(rejected))
         fresh, refused = 0, list(rejected)
-        for of_job in _by_job(segments):
-            taken = self._keep(of_job)
-            fresh += taken.fresh
-            refused += _rejected(of_job, taken.refused)
-            for segment in of_job:
-                self._compare_clocks(segment, clock_offset_s)
+        for some, took in self._keep_all(segments):
+            for of_job, taken in zip(some, took, strict=True):
+                fresh += taken.fresh
+                refused += _rejected(of_job, taken.refused)
+            self._compare_clocks(some, clock_offset_s)
         duplicates = sum(len(segment.lines) for segment in segments) - fresh
         shown = sorted(refused, key=lambda r: r.line)[:REJECTED_SHOWN]
         return Accepted(fresh - len(refused) + len(rejected), duplicates, shown, len(refused))
@@ -225,59 +224,43 @@ class Service:
         job = self.jobs.by_id.get(job_id)
         return isinstance(job, LiveJob) and job.stands(serial)
 
-    def _keep(self, segments: Sequence[Segment]) -> Taken:
-        """Keep segments of one job together, and fold them."""
-        now, job_id = self.clock(), segments[0].job_id
+    def _keep_all(self, segments: Sequence[Segment]) -> Iterator[tuple[OfJobs, Sequence[Taken]]]:
+        """Keep segments of any jobs, some jobs at a time; what came of each of those."""
+        for some in together(segments):
+            fitting, busy = self._taking.fitting(some, self.clock())
+            if fitting:
+                yield fitting, self._keep(fitting)
+            if busy is not None:
+                raise busy
+
+    def _keep(self, some: OfJobs) -> Sequence[Taken]:
+        """Keep segments of some jobs together, and fold them."""
         began = time.perf_counter()
-        if self.store.owns(job_id):
-            taken = self._take(segments, now)
-            if taken.fresh:
-                self.changes.note(job_id)
-        else:
-            taken = Taken(sum(len(kept.events) for kept in self.store.append_all(segments, now)))
+        took = self._taking.take(some, self.clock())
+        for of_job, taken in zip(some, took, strict=True):
+            if taken.fresh and self.store.owns(of_job[0].job_id):
+                self.changes.note(of_job[0].job_id)
+        fresh = sum(taken.fresh for taken in took)
         self._count(
-            events=taken.fresh,
-            segments=len(segments),
-            duplicates=sum(len(segment.lines) for segment in segments) - taken.fresh,
-            rejected_lines=len(taken.refused),
+            events=fresh,
+            segments=sum(map(len, some)),
+            duplicates=sum(len(segment.lines) for of_job in some for segment in of_job) - fresh,
+            rejected_lines=sum(len(taken.refused) for taken in took),
             store_writes=1,
             store_write_s=time.perf_counter() - began,
         )
-        return taken
+        return took
 
-    def _take(self, segments: Sequence[Segment], now: float) -> Taken:
-        job = self.jobs.told(segments[0].job_id, now)
-        taken = job.take(lambda: self.store.append_all(segments, now), now)
-        return self._take(segments, now) if taken is None else taken
-
-    def _compare_clocks(self, segment: Segment, offset_s: float | None) -> None:
-        if offset_s is None:
-            return
-        noted = self.store.noted_clock(segment.job_id, segment.writer)
-        if is_noteworthy(offset_s, noted.offset_s):
-            self._record_clock(segment, offset_s, moment_after(noted.at, self.clock()))
-
-    def _record_clock(self, segment: Segment, offset_s: float, at: float) -> None:
-        with self._lock:
-            seq = self._clock_seqs.get(segment.job_id, 0)
-            self._clock_seqs[segment.job_id] = seq + 1
-        last = segment.lines[-1].event
-        event = clock_event(last, writer=self._writer, seq=seq, now=at, offset_s=offset_s)
-        self._keep([Segment(segment.job_id, self._writer, [raw_line(event)])])
-        self.store.note_clock(segment.job_id, segment.writer, offset_s, at)
+    def _compare_clocks(self, some: OfJobs, offset_s: float | None) -> None:
+        """Keep what is new of the clocks of writers."""
+        if offset_s is not None and (news := self._noting.news(some, offset_s)):
+            self._keep(by_job(self._noting.segments(news)))
+            self.store.noted_clocks.note({key: each.noted for key, each in news.items()})
 
     def _count(self, **more: float) -> None:
         with self._lock:
             totals = {name: getattr(self._stats, name) + value for name, value in more.items()}
             self._stats = msgspec.structs.replace(self._stats, **totals)
-
-
-def _by_job(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """The segments of each job, in order of appearance."""
-    groups: dict[str, list[Segment]] = {}
-    for segment in segments:
-        groups.setdefault(segment.job_id, []).append(segment)
-    return list(groups.values())
 
 
 def _rejected(segments: Iterable[Segment], refused: Sequence[Refused]) -> list[Rejected]:

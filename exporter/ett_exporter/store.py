@@ -9,21 +9,20 @@ for the writer. A connection that was lost is made anew by the next call.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
-from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, insert, literal_column, select
+from sqlalchemy import BigInteger, bindparam, delete, func, insert, literal_column, select
 
 from ett_core.events import AnyEvent, encode
 from ett_exporter import clock_readings, closed_rows, merging, restored, segment_rows, snapshot_rows
-from ett_exporter.arrivals import WRITERS_REMEMBERED, Arrivals
+from ett_exporter.arrivals import Arrivals
 from ett_exporter.clock_readings import Reading
 from ett_exporter.ingest import Line, Segment
+from ett_exporter.noted_clocks import NotedClocks
 from ett_exporter.owners import Shard, place_of
 from ett_exporter.places import LAST_ID, Kept, Place, Snapshot, Stored
-from ett_exporter.recent import Recent
-from ett_exporter.schema import jobs, journal_offsets, segments, writers
+from ett_exporter.schema import jobs, journal_offsets, segments
 from ett_exporter.segment_rows import READ_ROWS, beyond, of_id, of_job
 from ett_exporter.statements import Statements
 from ett_exporter.transactions import Transactions
@@ -47,13 +46,6 @@ class KnownJob(msgspec.Struct, frozen=True, gc=False):
         return self.closed_through is not None and self.closed_through >= self.last_received_at
 
 
-class NotedClock(msgspec.Struct, frozen=True, gc=False):
-    """What was noted last of a writer's clock, and the time of the event that says so; None: nothing was."""
-
-    offset_s: float | None
-    at: float | None
-
-
 class JournalOffset(msgspec.Struct, frozen=True, gc=False):
     """How far a watched journal has been read: bytes and lines of the file with this inode."""
 
@@ -72,9 +64,9 @@ class Store:
 
     def __init__(self, database: str, shard: Shard | None = None) -> None:
         self.shard = shard
-        self._offsets: Recent[tuple[str, str], NotedClock] = Recent(WRITERS_REMEMBERED)
-        self._offsets_lock = threading.Lock()
         self.transactions = Transactions(database, shard)
+        self.noted_clocks = NotedClocks(self.transactions)
+        """What was noted of the clocks of writers."""
         self._statements = Statements(is_postgresql=self.transactions.is_postgresql)
         self._arrivals = Arrivals(self.transactions, self._statements, has_replicas=shard is not None)
         try:
@@ -109,29 +101,6 @@ class Store:
             StoreError: they could not be written; nothing of them is kept.
         """
         return self._arrivals.keep(segments, received_at)
-
-    def noted_clock(self, job_id: str, writer: str) -> NotedClock:
-        """What was noted last of a writer's clock."""
-        key = (job_id, writer)
-        with self._offsets_lock:
-            known = self._offsets.get(key)
-        if known is None:
-            query = select(writers.c.clock_offset_s, writers.c.clock_noted_at).where(_is(key))
-            with self.transactions.reading() as connection:
-                row = connection.execute(query).first()
-            known = NotedClock(*row) if row else NotedClock(None, None)
-            with self._offsets_lock:
-                self._offsets.put(key, known)
-        return known
-
-    def note_clock(self, job_id: str, writer: str, offset_s: float, at: float) -> None:
-        """Remember the offset that an event of the time `at` tells."""
-        key = (job_id, writer)
-        noted = {"clock_offset_s": offset_s, "clock_noted_at": at}
-        with self.transactions.writing() as connection:
-            connection.execute(writers.update().where(_is(key)).values(**noted))
-        with self._offsets_lock:
-            self._offsets.put(key, NotedClock(offset_s, at))
 
     def clock_reading(self) -> Reading | None:
         """How the clock of this exporter went, as it was written last."""
@@ -276,8 +245,3 @@ class Store:
 def raw_line(of: AnyEvent) -> Line:
     """An event of the exporter itself as a line to keep."""
     return Line(0, encode(of), of)
-
-
-def _is(key: tuple[str, str]) -> ColumnElement[bool]:
-    """Whether a row is that of a writer of a job."""
-    return (writers.c.job_id == key[0]) & (writers.c.writer == key[1])

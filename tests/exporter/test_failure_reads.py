@@ -26,6 +26,7 @@ from ett_exporter.places import Kept, Place
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
 from ett_exporter.store import Store
+from ett_exporter.taking import take_together
 from ett_exporter.views import held_seconds
 
 END = 1_764_000_000.0
@@ -344,7 +345,7 @@ def test_failures_that_are_kept_are_those_of_the_job_as_it_is(seed):
     for first in range(0, len(events), 8):
         told = events[first : first + 8]
         past.told += told
-        job.take(lambda told=told, place=first: [Kept(told, Place(0, place + 1))], 0.0)
+        take_together([job], lambda told=told, place=first: [[Kept(told, Place(0, place + 1))]], 0.0)
         for now in (told[-1].time + 1, told[-1].time + 3, end):
             view = job.view(now)
             assert history.failures([view]) == FleetHistory().failures([view])

@@ -11,6 +11,7 @@ from ett_core.events import AnyEvent
 from ett_exporter.live import LiveJob
 from ett_exporter.places import Kept, Place
 from ett_exporter.roster import Roster
+from ett_exporter.taking import take_together
 
 
 class Past:
@@ -45,7 +46,7 @@ class OneJob(Past):
 
     def tell(self, events):
         self.told += events
-        self.job.take(lambda: [Kept(events, Place(0, len(self.told)))], 0.0)
+        take_together([self.job], lambda: [[Kept(events, Place(0, len(self.told)))]], 0.0)
 
     def cut(self, _job_id, now, edges):
         self.read += 1
