@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, literal_column, se
 
 from ett_core.sequences import Sequences
 from ett_exporter.commits import GroupCommit
-from ett_exporter.errors import InDoubtError
+from ett_exporter.errors import InDoubtError, StoreError, UnfitError
 from ett_exporter.ingest import Line, Segment
 from ett_exporter.merging import ranges_in
 from ett_exporter.places import Kept, Place
@@ -42,7 +42,7 @@ class Arrivals:
         self._transactions = transactions
         self._statements = statements
         self._has_replicas = has_replicas
-        self._commits: GroupCommit[_Arrival, Kept] = GroupCommit(self._write_arrivals, (InDoubtError,))
+        self._commits: GroupCommit[_Arrival, Kept] = GroupCommit(self._write_arrivals, _may_be_of_one)
         self._held: Recent[tuple[str, str], Sequences] = Recent(WRITERS_REMEMBERED)
 
     def keep(self, segments: Sequence[Segment], received_at: float) -> list[Kept]:
@@ -223,3 +223,8 @@ def _key_of(segment: Segment) -> tuple[str, str]:
 
 def _among(keys: Sequence[tuple[str, str]]) -> ColumnElement[bool]:
     return tuple_(writers.c.job_id, writers.c.writer).in_(keys)
+
+
+def _may_be_of_one(error: BaseException) -> bool:
+    """Whether a transaction failed because of one of its segments; else the database takes none of them."""
+    return not isinstance(error, StoreError) or isinstance(error, UnfitError)

@@ -37,11 +37,13 @@ class GroupCommit(Generic[T, R]):
     """
 
     def __init__(
-        self, write: Callable[[Sequence[T]], Sequence[R]], final: tuple[type[Exception], ...] = ()
+        self,
+        write: Callable[[Sequence[T]], Sequence[R]],
+        may_be_of_one: Callable[[BaseException], bool] = lambda _error: True,
     ) -> None:
-        """Items fail together where `write` raises one of `final`; else each is tried alone."""
+        """Where `write` fails, each item is tried alone if the error `may_be_of_one`; else all fail."""
         self._write = write
-        self._final = final
+        self._may_be_of_one = may_be_of_one
         self._waiting: list[_Ticket[T, R]] = []
         self._waiting_lock = threading.Lock()
         self._turn = threading.Lock()
@@ -71,9 +73,21 @@ class GroupCommit(Generic[T, R]):
         with self._waiting_lock:
             batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
         self._try(batch)
-        if len(batch) > 1 and batch[0].error is not None and not isinstance(batch[0].error, self._final):
+        error = batch[0].error
+        if error is None:
+            return
+        if not self._may_be_of_one(error):
+            self._fail_waiting(error)
+        elif len(batch) > 1:
             for ticket in batch:
                 self._try([ticket])
+
+    def _fail_waiting(self, error: BaseException) -> None:
+        """Those that came meanwhile fail as well: each try may take a time-out."""
+        with self._waiting_lock:
+            waiting, self._waiting = self._waiting, []
+        for ticket in waiting:
+            ticket.error, ticket.done = error, True
 
     def _try(self, batch: Sequence[_Ticket[T, R]]) -> None:
         """Write a batch; where that fails, each of its tickets has the error."""

@@ -17,6 +17,10 @@ POSTGRESQL_DRIVER = "postgresql+psycopg"
 CONNECTIONS = 40
 """One for each request that works at the same time."""
 PATIENCE_S = 5
+WRITES = "ett_writes"
+"""Option of a connection whose transactions write."""
+BUSY_MS = 10_000
+"""How long a write to SQLite waits for somebody else's lock."""
 _SYNCHRONOUS = """
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
@@ -122,13 +126,15 @@ def _set_up_postgresql(dbapi_connection: object, _record: object) -> None:
 def _set_up_sqlite(dbapi_connection: object, _record: object) -> None:
     dbapi_connection.isolation_level = None  # type: ignore[attr-defined]  # transactions begin below
     cursor = dbapi_connection.cursor()  # type: ignore[attr-defined]
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_MS}"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
+    """A transaction that reads before it writes would not wait for the lock of another program."""
+    writes = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def reason(error: Exception) -> str:

@@ -12,3 +12,11 @@ class InDoubtError(StoreError):
 
     Sent again, each line counts once. What was folded of the job may lack it until it is folded anew.
     """
+
+
+class TakenError(StoreError):
+    """Another exporter has taken over the database: this process speaks for its jobs no more."""
+
+
+class UnfitError(StoreError):
+    """The database does not take what it was given; it may well take the rest of what came with it."""

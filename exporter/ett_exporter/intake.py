@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from ett_exporter.clocks import Sent, parse_measured, parse_sent_at
-from ett_exporter.errors import StoreError
+from ett_exporter.errors import StoreError, UnfitError
 from ett_exporter.ingest import RefusedError, TooLargeError, decompress
 from ett_exporter.jobs import BusyError
 from ett_exporter.responses import json_response, problem
@@ -70,7 +70,9 @@ class Intake:
         self._unread_bytes = 0
         self._monotonic = monotonic
         self._failed_s = -math.inf
-        """When a segment was refused last because of the store."""
+        """When a segment was refused last for want of room or because of the store."""
+        self._store_failed_s = -math.inf
+        """The same of the store alone: who waits for a turn meanwhile is refused as well."""
         self._turns = Turns(
             Room(
                 at_once=limits.concurrent_segments,
@@ -109,8 +111,11 @@ class Intake:
         encoding = request.headers.get("content-encoding", "").strip().lower()
         offset_s = _clock_offset_s(request, received_at)
         body = await self._read(request)
+        asked_s = self._monotonic()
         try:
             async with self._turns.turn(_sender(request, grant)):
+                if self._store_failed_s > asked_s:
+                    raise StoreError("the database took nothing of what came before")
                 text = body.pop()
                 size = len(text)
 
@@ -160,6 +165,8 @@ class Intake:
         if now_s - self._failed_s > OVER_AFTER_S:
             _log.warning("segments are refused, their senders try again: %s", error)
         self._failed_s = now_s
+        if isinstance(error, StoreError) and not isinstance(error, UnfitError):
+            self._store_failed_s = now_s
 
     def _refuse(self, status: int, sentence: str) -> Response:
         self._service.count_refused()

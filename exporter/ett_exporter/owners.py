@@ -1,9 +1,10 @@
 """Who may write to a database: one exporter, or one replica a shard.
 
 An SQLite file is locked by a lock file, which the kernel frees however its holder ends. In
-PostgreSQL an advisory lock of a session of its own says that a place is taken; a server that
-restarts ends it unseen, so each place has a row as well, with the token of whoever took it last:
-every write looks at it first, and one whose place was taken by somebody else writes nothing.
+PostgreSQL an advisory lock of a session of its own says that a place is taken. A lock file may be
+removed, and a server that restarts ends its locks unseen; so each place has a row as well, with the
+token of whoever took it last: every write looks at it first, and one whose place was taken by
+somebody else writes nothing, for good.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import IO, Protocol
 from zlib import crc32
 
 import msgspec
-from sqlalchemy import Connection, Engine, delete, func, insert, select, text
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
-from ett_exporter.errors import StoreError
+from ett_exporter.errors import StoreError, TakenError
 from ett_exporter.schema import OWNER_LOCK, owners
 
 COUNT_LOCK = OWNER_LOCK + 1
@@ -87,10 +88,31 @@ class Ownership(Protocol):
         """Raise `StoreError` where it was lost; holds it until the transaction ends."""
 
     def hold(self) -> None:
-        """Take again what keeps others away, where that was lost; `StoreError` where somebody was quicker."""
+        """Take again what keeps others away, where that was lost; `TakenError` where somebody was quicker."""
 
     def release(self) -> None:
         """Let somebody else have it."""
+
+
+class _Row:
+    """The row of one place, with a token of ours."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self._token = secrets.token_hex(16)
+
+    def write(self, connection: Connection, of_others: ColumnElement[bool]) -> None:
+        """Take the place; whoever had it, and the rows `of_others`, are out of it."""
+        connection.execute(delete(owners).where((owners.c.place == self.place) | of_others))
+        connection.execute(insert(owners).values(place=self.place, token=self._token))
+
+    def check(self, connection: Connection, *, is_locked: bool = False) -> None:
+        """Raise `TakenError` where somebody else has taken the place; `is_locked`: nobody can meanwhile."""
+        query = select(owners.c.token).where(owners.c.place == self.place)
+        if is_locked:
+            query = query.with_for_update(read=True)
+        if connection.execute(query).scalar_one_or_none() != self._token:
+            raise TakenError("another exporter has taken over this database")
 
 
 class FileOwnership:
@@ -103,7 +125,9 @@ class FileOwnership:
             StoreError: another exporter holds it, or it cannot be written.
         """
         self._database = Path(os.path.realpath(str(url.database)))
+        self._row = _Row(place_of(None))
         self._path = Path(f"{self._database}.lock")
+        self._engine: Engine | None = None
         self._file: _File | None = None
         self._one_at_a_time = threading.Lock()
         try:
@@ -124,23 +148,34 @@ class FileOwnership:
             raise StoreError(f"another exporter is using the database {self._database}") from error
         return lock, _file_of(os.fstat(lock.fileno()))
 
+    def opened(self, engine: Engine) -> None:
+        """The database is open: from now on its file is this one."""
+        with engine.begin() as connection:
+            self._row.write(connection, of_others=owners.c.place != self._row.place)
+        self._engine, self._file = engine, _file_at(self._database)
+
     def hold(self) -> None:
         """Lock the lock file that is there now, where the one that was locked was removed or replaced."""
+        assert self._engine is not None  # noqa: S101 - it was opened
+        self._find_file()
+        with self._engine.connect() as connection:
+            self.check(connection)
+
+    def check(self, connection: Connection) -> None:
+        """Raise `StoreError` where the file is gone: what is written into it now nobody will read again.
+
+        `TakenError` where somebody else has used it.
+        """
+        self._find_file()
+        self._row.check(connection)
         with self._one_at_a_time:
             if _file_at(self._path) != self._locked:
                 lock, self._locked = self._taken()
                 self._lock.close()
                 self._lock = lock
 
-    def opened(self) -> None:
-        """The database is open: from now on its file is this one."""
-        self._file = _file_at(self._database)
-
-    def check(self, connection: Connection) -> None:
-        """Raise `StoreError` where the file is gone: what is written into it now nobody will read again."""
-        del connection
-        self.hold()
-        if self._file is not None and _file_at(self._database) != self._file:
+    def _find_file(self) -> None:
+        if _file_at(self._database) != self._file:
             raise StoreError(f"{self._database} was removed or replaced while it was in use")
 
     def release(self) -> None:
@@ -166,7 +201,7 @@ def _file_of(status: os.stat_result) -> _File:
 class NoOwnership:
     """Of a database in memory, which nobody else sees."""
 
-    def opened(self) -> None:
+    def opened(self, engine: Engine) -> None:
         """There is no file."""
 
     def check(self, connection: Connection) -> None:
@@ -190,23 +225,23 @@ class SessionOwnership:
         """
         self._engine = engine
         self._shard = shard
-        self._place = place_of(shard)
-        self._token = secrets.token_hex(16)
+        self._row = _Row(place_of(shard))
         self._lock = threading.Lock()
         self._session: Connection | None = self._take_locks()
         self._has_locks = True
         with engine.begin() as connection:
-            others = owners.c.place != 0 if shard is None else owners.c.place == 0
-            connection.execute(delete(owners).where((owners.c.place == self._place) | others))
-            connection.execute(insert(owners).values(place=self._place, token=self._token))
+            self._row.write(
+                connection, of_others=owners.c.place != 0 if shard is None else owners.c.place == 0
+            )
 
     def check(self, connection: Connection) -> None:
-        """Raise `StoreError` where somebody else has taken the place."""
-        query = select(owners.c.token).where(owners.c.place == self._place).with_for_update(read=True)
-        self._compare(connection.execute(query).scalar_one_or_none())
+        """Raise `TakenError` where somebody else has the place; nobody takes it until the block ends."""
+        self._row.check(connection, is_locked=True)
 
     def hold(self) -> None:
         """Take the locks again where their session was lost, as soon as the server lets go of the old one."""
+        with self._engine.connect() as connection:
+            self._row.check(connection)
         with self._lock:
             if self._session is None:
                 return
@@ -215,13 +250,6 @@ class SessionOwnership:
                 taken = self._take_locks()
                 self._session.close()
                 self._session, self._has_locks = taken, True
-        with self._engine.connect() as connection:
-            query = select(owners.c.token).where(owners.c.place == self._place)
-            self._compare(connection.execute(query).scalar_one_or_none())
-
-    def _compare(self, token: str | None) -> None:
-        if token != self._token:
-            raise StoreError("another exporter has taken over this database")
 
     def release(self) -> None:
         """Let somebody else have it."""
@@ -250,7 +278,7 @@ class SessionOwnership:
             return
         if not session.execute(select(func.pg_try_advisory_lock_shared(OWNER_LOCK, 0))).scalar_one():
             raise StoreError("another exporter has this database for itself, without --shard")
-        if not session.execute(select(func.pg_try_advisory_lock(OWNER_LOCK, self._place))).scalar_one():
+        if not session.execute(select(func.pg_try_advisory_lock(OWNER_LOCK, self._row.place))).scalar_one():
             raise StoreError(f"another exporter is using this database with --shard {self._shard}")
         session.execute(select(func.pg_advisory_lock_shared(COUNT_LOCK, self._shard.count)))
         counts = session.execute(_COUNTS, {"of": COUNT_LOCK, "own": self._shard.count}).scalars().all()

@@ -22,6 +22,7 @@ from ett_core.reasons import listening_reason
 from ett_exporter.api import make_app
 from ett_exporter.collecting import LOOK_EVERY_S, Collector
 from ett_exporter.deadlines import patient
+from ett_exporter.errors import TakenError
 from ett_exporter.exposition import TICK_EVERY_S, Exposition
 from ett_exporter.fleet_spans import KEEP_UP_EVERY_S, FleetSpans
 from ett_exporter.keeper import Keeper
@@ -47,7 +48,7 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
     Raises:
         ServeError: the address cannot be listened on.
         TokensError: the file of tokens cannot be used.
-        StoreError: the database cannot be opened.
+        StoreError: the database cannot be opened; `TakenError`: another exporter has taken it over.
     """
     tokens = tokens_of(settings)
     with _listening(settings) as listener, _service(settings) as service:
@@ -60,6 +61,8 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         with renewing, keeping_up, collector:
             on_ready(url_of(listener))
             server.run(sockets=[listener])
+        if taken := service.store.transactions.taken:
+            raise TakenError(taken)
 
 
 def url_of(listener: socket.socket) -> str:
@@ -97,11 +100,15 @@ def _service(settings: Settings) -> Iterator[Service]:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which at its end lets go first who waits for changes."""
+    """uvicorn, which at its end lets go first who waits for changes, and ends when others have its jobs."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to end: asked ten times a second."""
+        return bool(self._service.store.transactions.taken) or await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let running requests finish."""

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 
 from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
-from ett_exporter.database import open_engine, reason, sqlalchemy_url
-from ett_exporter.errors import InDoubtError, StoreError
+from ett_exporter.database import WRITES, open_engine, reason, sqlalchemy_url
+from ett_exporter.errors import InDoubtError, StoreError, TakenError, UnfitError
 from ett_exporter.owners import FileOwnership, NoOwnership, Ownership, SessionOwnership, Shard
 from ett_exporter.told import Told
 
@@ -33,6 +33,8 @@ class Transactions:
 
     def __init__(self, database: str, shard: Shard | None) -> None:
         self._write_lock = threading.Lock()
+        self.taken = ""
+        """What showed that another exporter has the database, if it did; from then on nothing is written."""
         self.told = Told()
         """What the log was told of rows that are damaged."""
         self.engine, self._ownership = _opened(sqlalchemy_url(database), shard)
@@ -47,10 +49,12 @@ class Transactions:
         """Keep others away, also where what did so was lost meanwhile.
 
         Raises:
-            StoreError: somebody else has the database, or it cannot be asked.
+            TakenError: somebody else has the database.
+            StoreError: it cannot be asked.
         """
         try:
-            self._ownership.hold()
+            with self._noticing():
+                self._ownership.hold()
         except SQLAlchemyError as error:
             raise StoreError(f"cannot hold the database: {reason(error)}") from error
 
@@ -68,12 +72,27 @@ class Transactions:
         """A transaction, durable at the end of the block; taken back where that raises."""
         try:
             with self._write_lock, self.engine.connect() as connection:
+                connection.execution_options(**{WRITES: True})
                 with _rolled_back(connection.begin()) as transaction:
-                    self._ownership.check(connection)
+                    with self._noticing():
+                        self._ownership.check(connection)
                     yield connection
                 _commit(transaction)
+        except (DataError, IntegrityError) as error:
+            raise UnfitError(f"the database does not take it: {reason(error)}") from error
         except SQLAlchemyError as error:
             raise StoreError(f"cannot write to the database: {reason(error)}") from error
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Remember that somebody else has the database; whoever was there before may be gone again."""
+        if self.taken:
+            raise TakenError(self.taken)
+        try:
+            yield
+        except TakenError as error:
+            self.taken = str(error)
+            raise
 
 
 @contextmanager
@@ -117,7 +136,12 @@ def _opened(url: URL, shard: Shard | None) -> tuple[Engine, Ownership]:
         except BaseException:
             lock.release()
             raise
-        lock.opened()
+        try:
+            lock.opened(engine)
+        except SQLAlchemyError as error:
+            engine.dispose()
+            lock.release()
+            raise StoreError(f"cannot take the database: {reason(error)}") from error
         return engine, lock
     engine = open_engine(url)
     try:

@@ -53,6 +53,43 @@ def test_one_bad_item_fails_alone():
         group.submit(3)
 
 
+def test_where_the_whole_database_is_away_nobody_is_tried_alone():
+    """Each try takes a time-out: two hundred of them, one after the other, would take half an hour."""
+    tries = []
+
+    def write(items):
+        tries.append(len(items))
+        raise TimeoutError("away") if 3 in items else ValueError("odd")
+
+    group = GroupCommit(write, lambda error: isinstance(error, ValueError))
+    assert {str(error) for _, error in group.submit_all([1, 2, 3])} == {"away"}
+    assert tries == [3]
+    assert {str(error) for _, error in group.submit_all([1, 2])} == {"odd"}
+    assert tries == [3, 2, 1, 1]
+
+
+def test_those_who_come_while_the_database_is_away_fail_with_it():
+    """They do not wait for a time-out of their own."""
+    tries, begun, go_on = [], threading.Event(), threading.Event()
+
+    def write(items):
+        tries.append(items)
+        begun.set()
+        assert go_on.wait(60)
+        raise TimeoutError("away")
+
+    group = GroupCommit(write, lambda error: isinstance(error, ValueError))
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(group.submit, 0)
+        assert begun.wait(60)
+        others = [pool.submit(group.submit, n) for n in range(1, 9)]
+        while len(group._waiting) < 8:
+            pass
+        go_on.set()
+        assert [str(each.exception()) for each in (first, *others)] == ["away"] * 9
+    assert tries == [[0]]
+
+
 def test_a_batch_is_bounded():
     sizes = []
 

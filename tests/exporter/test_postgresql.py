@@ -11,9 +11,10 @@ import pytest
 from sqlalchemy import create_engine, func, select, text
 
 from ett_core.events import Heartbeat
+from ett_exporter import database, schema
 from ett_exporter.answers import page_answer
 from ett_exporter.database import sqlalchemy_url
-from ett_exporter.errors import InDoubtError, StoreError
+from ett_exporter.errors import InDoubtError, StoreError, UnfitError
 from ett_exporter.ingest import Segment
 from ett_exporter.owners import Shard
 from ett_exporter.places import LAST_ID, Place, Snapshot
@@ -77,6 +78,22 @@ def test_segments_of_many_threads_are_each_kept_once(database_url):
         assert sum(len(each.events) for each in kept) == sum(len(s.lines) for s in own) == len(held(store))
         places = [stored.place for stored in store.segments_after("j", min(k.place for k in kept if k.place))]
         assert places == sorted(places)
+
+
+def test_what_the_database_does_not_take_is_told_from_a_database_that_takes_nothing(
+    database_url, monkeypatch
+):
+    """What came with the one may well be taken."""
+    monkeypatch.setitem(database._SESSION, "lock_timeout", "200ms")
+    with closing(Store(database_url)) as store:
+        long = schema.owners.insert().values(place=9, token="x" * 100)
+        with pytest.raises(UnfitError, match="too long"), store.transactions.writing() as connection:
+            connection.execute(long)
+        with store.transactions.engine.begin() as other:
+            other.execute(text("LOCK TABLE owners IN ACCESS EXCLUSIVE MODE"))
+            with pytest.raises(StoreError, match="timeout") as locked, store.transactions.writing():
+                pass
+        assert not isinstance(locked.value, UnfitError)
 
 
 def test_a_second_exporter_is_refused_until_the_first_has_ended(database_url):

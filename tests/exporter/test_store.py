@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from ett_core.events import Heartbeat
-from ett_exporter.errors import StoreError
+from ett_exporter import database
+from ett_exporter.errors import StoreError, TakenError
 from ett_exporter.ingest import Segment
 from ett_exporter.schema import segments
 from ett_exporter.segment_rows import ZSTD
@@ -179,6 +182,21 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(path, replacement):
         assert held(store) == [0, 1]
 
 
+def test_of_a_database_that_is_locked_many_segments_fail_at_once(path, monkeypatch):
+    """All wait for it together, and none alone after that, whether their writers are known or not."""
+    monkeypatch.setattr(database, "BUSY_MS", 200)
+    with closing(Store(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        begun_s = []
+        event.listen(store.transactions.engine, "checkout", lambda *_: begun_s.append(time.monotonic()))
+        with pytest.raises(StoreError, match="locked"):
+            store.append_all([segment(0, writer=f"w{n}") for n in range(50)], 10.0)
+        assert len(begun_s) == 1
+        assert time.monotonic() - begun_s[0] >= 0.2
+        other.execute("ROLLBACK")
+        assert len(store.append_all([segment(0, writer=f"w{n}") for n in range(50)], 10.0)) == 50
+
+
 def test_two_exporters_cannot_share_a_file(path):
     """A second store over a file in use is refused; after closing it may be opened."""
     with closing(Store(path)), pytest.raises(StoreError, match="another exporter"):
@@ -199,21 +217,30 @@ def test_two_exporters_cannot_share_a_file_by_two_names(path, tmp_path):
 
 
 def test_a_lock_file_that_was_removed_is_made_again(path):
-    """Others are kept away again, unless one was quicker: then this one waits until that has ended."""
-    lock = Path(f"{path}.lock")
+    """Others are kept away again."""
     with closing(Store(path)) as store:
-        lock.unlink()
-        store.transactions.hold()
-        with pytest.raises(StoreError, match="another exporter"):
-            Store(path)
-        lock.unlink()
-        with closing(Store(path)):
-            for work in (store.transactions.hold, lambda: store.append(segment(0), 10.0)):
-                with pytest.raises(StoreError, match="another exporter"):
-                    work()
-        assert len(store.append(segment(0), 11.0).events) == 1
-        with pytest.raises(StoreError, match="another exporter"):
-            Store(path)
+        for work in (store.transactions.hold, lambda: store.append(segment(0), 10.0)):
+            Path(f"{path}.lock").unlink()
+            work()
+            with pytest.raises(StoreError, match="another exporter"):
+                Store(path)
+
+
+def test_who_let_another_in_without_its_lock_file_writes_nothing_any_more(path):
+    """Not when that one has ended either: what it took in is not in this one's memory."""
+    with closing(Store(path)) as store:
+        store.append(segment(0), 10.0)
+        Path(f"{path}.lock").unlink()
+        with closing(Store(path)) as other:
+            other.append(segment(1), 10.0)
+            with pytest.raises(TakenError, match="another exporter has taken over"):
+                store.append(segment(2), 10.0)
+        for work in (store.transactions.hold, lambda: store.append(segment(2), 10.0)):
+            with pytest.raises(TakenError, match="another exporter has taken over"):
+                work()
+        assert store.transactions.taken
+    with closing(Store(path)) as store:
+        assert held(store) == [0, 1]
 
 
 def test_a_folder_that_was_moved_away_is_not_made_again(tmp_path):
@@ -221,7 +248,7 @@ def test_a_folder_that_was_moved_away_is_not_made_again(tmp_path):
     folder = tmp_path / "data"
     with closing(Store(str(folder / "ett.sqlite"))) as store:
         folder.rename(tmp_path / "aside")
-        with pytest.raises(StoreError, match=r"cannot write .*: No such file or directory"):
+        with pytest.raises(StoreError, match="was removed or replaced while it was in use"):
             store.append(segment(0), 10.0)
         assert not folder.exists()
         (tmp_path / "aside").rename(folder)

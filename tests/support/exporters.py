@@ -33,6 +33,14 @@ class Running:
         self.process.kill()
         self.process.wait()
 
+    def __enter__(self):
+        """Run until the block ends."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """End it if it runs."""
+        self.close()
+
     def close(self) -> None:
         """End it if it runs, and forget it."""
         self.kill()

@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import msgspec
 import postgresql
+import psycopg
 import pytest
 from exporters import Running, running
 
@@ -202,6 +203,38 @@ def test_killed_at_random_moments_it_loses_nothing_and_counts_nothing_twice(data
     finally:
         load._stop.set()
         exporter.close()
+
+
+def test_who_was_replaced_while_it_stood_still_ends_and_its_successor_speaks_for_the_jobs(database):
+    """It finds out by itself, though nobody sends anything to it: each job is shown by one exporter."""
+    first = Running("--database", database)
+    try:
+        with load_on(first) as load:
+            load.wait_for_all()
+            load.end()
+        first.process.send_signal(signal.SIGSTOP)
+        end_its_locks(database)
+        with started_again(database) as second:
+            first.process.send_signal(signal.SIGCONT)
+            _, said = first.process.communicate(timeout=120)
+            assert first.process.returncode == 1
+            assert said.endswith("ett exporter: another exporter has taken over this database\n")
+            check_totals(second.url, load)
+            assert HTTP.get(f"{second.url}/readyz").status_code == 200
+    finally:
+        first.close()
+
+
+def end_its_locks(database: str) -> None:
+    """As somebody does who removes a lock file, and a server that takes the holder's machine for gone."""
+    if "://" not in database:
+        Path(f"{database}.lock").unlink()
+        return
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+        )
 
 
 def test_stopped_under_load_it_ends_well_and_keeps_what_it_acknowledged(tmp_path):
