@@ -21,10 +21,15 @@ from ett_exporter.tokens import Grant
 GZIP_WBITS = 31
 ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 """The largest window that a sender of `Content-Encoding: zstd` may ask for (RFC 9659)."""
-ZSTD_PIECE_BYTES = 1024
+ZSTD_PIECE_BYTES = 64
+"""Of such a body at a time: four bytes may stand for 128 KiB, which nothing else bounds."""
 MOST_STREAMS = 100
 """Compressed streams, one behind the other, that a body may be made of."""
 REASON_CHARACTERS = 300
+COPIES = 3
+"""Of a text in memory at once: as it came, its lines, and what is kept of them."""
+VALUE_BYTES = 100
+"""What a name with its value takes once it is decoded."""
 
 
 class RefusedError(ValueError):
@@ -74,21 +79,32 @@ class Segment(msgspec.Struct, frozen=True):
     lines: Sequence[Line]
 
 
-def decompress(body: bytes, encoding: str, limits: Limits) -> bytes:
+def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
     """The body without its Content-Encoding (`gzip`, `zstd`, `identity` or none).
 
     Raises:
-        TooLargeError: it is longer than `limits.segment_bytes`, however small it was sent.
+        TooLargeError: it is longer than `limit_bytes`, however small it was sent.
         RefusedError: it is no whole stream of its kind.
         UnknownEncodingError: the encoding is not known here.
     """
     if encoding in ("", "identity"):
+        if len(body) > limit_bytes:
+            raise TooLargeError(f"the body is larger than {limit_bytes} bytes")
         return body
     if encoding == "gzip":
-        return _gunzip(body, limits.segment_bytes)
+        return _gunzip(body, limit_bytes)
     if encoding == "zstd":
-        return _unzstd(body, limits.segment_bytes)
+        return _unzstd(body, limit_bytes)
     raise UnknownEncodingError(f"Content-Encoding {encoding[:40]!r} is not known; use gzip, zstd or none")
+
+
+def memory_of(text: bytes) -> int:
+    """About how many bytes of memory it takes to take in a text: itself, parts of it, and its values.
+
+    >>> memory_of(b'{"a":1,"b":2}')
+    139
+    """
+    return COPIES * len(text) + VALUE_BYTES * text.count(b",")
 
 
 def _gunzip(body: bytes, limit_bytes: int) -> bytes:

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Protocol
 
@@ -21,7 +22,8 @@ from starlette.responses import Response
 
 from ett_exporter.clocks import Sent, parse_measured, parse_sent_at
 from ett_exporter.errors import StoreError, UnfitError
-from ett_exporter.ingest import RefusedError, TooLargeError, decompress
+from ett_exporter.freeing import give_back
+from ett_exporter.ingest import COPIES, RefusedError, TooLargeError, decompress, memory_of
 from ett_exporter.jobs import BusyError
 from ett_exporter.responses import json_response, problem
 from ett_exporter.service import Accepted, Service
@@ -80,6 +82,13 @@ class Intake:
                 waiting_of_sender=limits.waiting_of_sender,
             )
         )
+        self._turns_of_large = Turns(
+            Room(
+                at_once=limits.concurrent_large,
+                waiting=limits.waiting_large,
+                waiting_of_sender=limits.waiting_large_of_sender,
+            )
+        )
 
     async def segment(self, request: Request, grant: Grant) -> Response:
         """Lines of one writer."""
@@ -111,26 +120,60 @@ class Intake:
         encoding = request.headers.get("content-encoding", "").strip().lower()
         offset_s = _clock_offset_s(request, received_at)
         body = await self._read(request)
-        asked_s = self._monotonic()
+        sender, asked_s = _sender(request, grant), self._monotonic()
+
+        def small() -> Accepted | None:
+            text = self._small_text(body, encoding)
+            return None if text is None else take(text, offset_s, grant)
+
+        def large() -> Accepted:
+            return take(self._large_text(body, encoding), offset_s, grant)
+
         try:
-            async with self._turns.turn(_sender(request, grant)):
-                if self._store_failed_s > asked_s:
-                    raise StoreError("the database took nothing of what came before")
-                text = body.pop()
-                size = len(text)
-
-                def work() -> Accepted:
-                    return take(decompress(text, encoding, self._limits), offset_s, grant)
-
-                try:
-                    return await run_sync(work, limiter=self._limiter())
-                finally:
-                    self._unread_bytes -= size
+            async with self._turns.turn(sender):
+                self._check_store(asked_s)
+                accepted = await self._in_thread(partial(_outcome, small))
+            if accepted is None:
+                async with self._turns_of_large.turn(sender):
+                    self._check_store(asked_s)
+                    if await request.is_disconnected():
+                        raise ClientDisconnect
+                    accepted = await self._in_thread(partial(_outcome_of_large, large))
+            assert accepted is not None  # noqa: S101 - a body that is not small is large
+            return accepted
         finally:
-            self._unread_bytes -= sum(map(len, body))
+            self._unread_bytes -= len(body)
 
-    async def _read(self, request: Request) -> list[bytes]:
-        """The body, alone in a list, so that nobody else holds it; its bytes count as unread."""
+    def _check_store(self, asked_s: float) -> None:
+        """Nobody who waited meanwhile tries what has just failed.
+
+        Raises:
+            StoreError: the store took nothing since a moment of the monotonic clock.
+        """
+        if self._store_failed_s > asked_s:
+            raise StoreError("the database took nothing of what came before")
+
+    def _small_text(self, body: bytes, encoding: str) -> bytes | None:
+        """The text of a body; None where it is no small one, which shows only as it is unpacked."""
+        try:
+            text = decompress(body, encoding, self._limits.small_bytes // COPIES)
+        except TooLargeError:
+            return None
+        return text if memory_of(text) <= self._limits.small_bytes else None
+
+    def _large_text(self, body: bytes, encoding: str) -> bytes:
+        """The text of a body, from its beginning.
+
+        Raises:
+            TooLargeError: it is larger than any may be.
+        """
+        text = decompress(body, encoding, self._limits.segment_bytes)
+        if memory_of(text) > self._limits.segment_memory_bytes:
+            raise TooLargeError("the lines hold too many values: send fewer of them at once")
+        return text
+
+    async def _read(self, request: Request) -> bytes:
+        """The body; its bytes count as unread."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -145,7 +188,7 @@ class Intake:
             if isinstance(error, TimeoutError):
                 raise SlowError(f"the body did not come within {self._limits.body_s:g} s") from error
             raise
-        return [b"".join(parts)]
+        return b"".join(parts)
 
     def _check_room(self, size: int) -> None:
         if size > self._limits.body_bytes:
@@ -153,11 +196,18 @@ class Intake:
         if self._unread_bytes > self._limits.unread_bytes:
             raise FullError("too many bytes are being read at once")
 
-    def _limiter(self) -> anyio.CapacityLimiter:
-        """Threads for the work, as many as there are turns; made within the event loop."""
+    async def _in_thread(self, work: Callable[[], Accepted | Exception | None]) -> Accepted | None:
+        """What `work` gives in a thread of its own; an error that it gives is raised."""
         if self._threads is None:
-            self._threads = anyio.CapacityLimiter(self._limits.concurrent_segments)
-        return self._threads
+            most = self._limits.concurrent_segments + self._limits.concurrent_large
+            self._threads = anyio.CapacityLimiter(most)
+        outcome = await run_sync(work, limiter=self._threads)
+        if isinstance(outcome, Exception):
+            try:
+                raise outcome
+            finally:
+                del outcome
+        return outcome
 
     def _tell(self, error: Exception) -> None:
         """Tell the log that nothing is taken in; once, until that was not so for a while."""
@@ -172,6 +222,29 @@ class Intake:
         self._service.count_refused()
         closing = {"Connection": "close"} if status in CLOSING else None
         return problem(status, sentence, closing)
+
+
+def _outcome_of_large(work: Callable[[], Accepted]) -> Accepted | Exception | None:
+    try:
+        return _outcome(work)
+    finally:
+        give_back()
+
+
+def _outcome(work: Callable[[], Accepted | None]) -> Accepted | Exception | None:
+    """What `work` gives, or which of the expected errors it raises, as a value.
+
+    One that is raised in one thread and caught in another is part of a cycle with all that its frames
+    hold, such as a whole text, which stays until somebody looks for it.
+    """
+    try:
+        return work()
+    except (RefusedError, BusyError, StoreError) as error:
+        each: BaseException | None = error
+        while each is not None:
+            each.__traceback__ = None
+            each = each.__cause__ or each.__context__
+        return error
 
 
 def _as_they_are(_accepted: Accepted) -> int:

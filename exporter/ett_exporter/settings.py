@@ -26,6 +26,10 @@ class Limits:
     """Bytes of a request body as sent; more is answered 413."""
     segment_bytes: int = 64 * MIB
     """Bytes of a body after decompression; more is answered 413."""
+    segment_memory_bytes: int = 256 * MIB
+    """Bytes of memory that a body may take once it is decoded, as is estimated; more is answered 413."""
+    small_bytes: int = 16 * MIB
+    """Bytes of such memory up to which a body is a small one."""
     line_bytes: int = 64 * 1024
     """Bytes of one line; a longer line is rejected, the rest of its segment is kept."""
     segment_lines: int = 20_000
@@ -42,6 +46,12 @@ class Limits:
     """Characters of a label's name or value; a line with a longer one is rejected."""
     concurrent_segments: int = 32
     """Segments taken in at the same time; others wait for their turn."""
+    concurrent_large: int = 2
+    """The same of bodies that are not small; they wait beside the others."""
+    waiting_large: int = 16
+    """Such bodies that wait for their turn; more are answered 503."""
+    waiting_large_of_sender: int = 8
+    """The same of one sender (token or address); more are answered 429."""
     waiting_segments: int = 2000
     """Segments that wait for their turn; more are answered 503."""
     waiting_of_sender: int = 400

@@ -316,6 +316,58 @@ def test_more_bytes_than_there_is_room_for_are_refused(service):
         assert httpx.post(f"{url}/api/v1/segments", content=b"\n" * 900).status_code == 200
 
 
+def peak_mib(running):
+    """The most memory that a process ever took."""
+    status = Path(f"/proc/{running.process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def lines_of_many_values():
+    """A text of 60 MiB of good lines, each of thousands of names."""
+    names = ",".join(f'"a{number}":1' for number in range(3000)).encode()
+    start = one_word("values").replace(b'"heartbeat"', b'"counters","values":{' + names + b"}")
+    return start * 2200
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+@pytest.mark.parametrize("text", ["nothing", "values"])
+def test_senders_of_bombs_take_turns_and_little_memory(exporters, tmp_path, encoding, text):
+    """What twelve bodies would unpack to, a gigabyte and much more once decoded, is never there at once."""
+    compress = {"gzip": gzip.compress, "zstd": pytest.importorskip("zstandard").compress}[encoding]
+    bomb = compress(lines_of_many_values() if text == "values" else b" " * (80 << 20))
+    running = exporters("--database", str(tmp_path / "ett.sqlite"))
+
+    def send(_number):
+        while True:
+            answer = httpx.post(
+                f"{running.url}/api/v1/segments",
+                content=bomb,
+                headers={"Content-Encoding": encoding},
+                timeout=120,
+                trust_env=False,
+            )
+            if answer.status_code not in (429, 503):
+                return answer.status_code
+            time.sleep(int(answer.headers["retry-after"]) / 10)
+
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        assert set(pool.map(send, range(12))) == {413}
+    assert running.send(one_word("small")).json()["accepted"] == 1
+    assert peak_mib(running) < 600
+
+
+def test_large_bodies_wait_beside_small_ones(service):
+    """Where none of them may wait the answer is 503 with Retry-After; a small body is taken in."""
+    large = b"".join(one_word("large", seq) for seq in range(50))
+    with served(service, small_bytes=9000, concurrent_large=0, waiting_large=0) as url:
+        refused = httpx.post(f"{url}/api/v1/segments", content=large)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert httpx.post(f"{url}/api/v1/segments", content=one_word("small")).json()["accepted"] == 1
+    with served(service, small_bytes=9000) as url:
+        assert httpx.post(f"{url}/api/v1/segments", content=large).json()["accepted"] == 50
+        assert httpx.post(f"{url}/api/v1/segments", content=large).json()["duplicates"] == 50
+
+
 class SlowWay:
     """Carries connections to a server, each request `delay_s` later; `close` ends it."""
 
