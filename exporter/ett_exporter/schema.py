@@ -168,6 +168,7 @@ journal_offsets = Table(
     Column("inode", BigInteger, nullable=False),
     Column("offset", BigInteger, nullable=False),
     Column("lines", BigInteger, nullable=False),
+    Column("fingerprint", BigInteger),
 )
 
 
@@ -203,7 +204,17 @@ def _read_clocks(connection: Connection) -> None:
     clock_readings.create(connection)
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_keep_closed_jobs, _merge_segments, _read_clocks)
+def _know_journals_again(connection: Connection) -> None:
+    """Fingerprints of what was read of journals."""
+    connection.exec_driver_sql("ALTER TABLE journal_offsets ADD COLUMN fingerprint BIGINT")
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (
+    _keep_closed_jobs,
+    _merge_segments,
+    _read_clocks,
+    _know_journals_again,
+)
 """Step n brings version n + 1 to n + 2; steps are only ever appended."""
 LATEST = 1 + len(MIGRATIONS)
 

@@ -47,11 +47,15 @@ class KnownJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class JournalOffset(msgspec.Struct, frozen=True, gc=False):
-    """How far a watched journal has been read: bytes and lines of the file with this inode."""
+    """How far a watched journal has been read: bytes and lines of the file with this inode.
+
+    `fingerprint` is that of these bytes; None where an earlier version has read them.
+    """
 
     inode: int
     offset: int
     lines: int
+    fingerprint: int | None = None
 
 
 class Store:
@@ -228,7 +232,7 @@ class Store:
 
     def journal_offset(self, path: str) -> JournalOffset | None:
         """How far the journal at `path` has been read."""
-        columns = (journal_offsets.c.inode, journal_offsets.c.offset, journal_offsets.c.lines)
+        columns = [journal_offsets.c[field] for field in JournalOffset.__struct_fields__]
         with self.transactions.reading() as connection:
             row = connection.execute(select(*columns).where(journal_offsets.c.path == path)).first()
         return JournalOffset(*row) if row else None

@@ -8,13 +8,13 @@ same at two looks.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -31,6 +31,9 @@ from ett_exporter.service import Service
 
 READERS = 16
 """Threads that read journals: so many jobs, at most, share a commit."""
+
+NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""A journal that is gone, and a link to nowhere or to itself."""
 
 State: TypeAlias = tuple[int, int, int]
 """Inode, bytes and last change of a file."""
@@ -142,10 +145,14 @@ def _journals(directory: Path, troubles: Troubles) -> Iterator[tuple[str, os.sta
         for name in sorted(names):
             if name.endswith(SUFFIXES):
                 path = f"{folder}/{name}"
-                with suppress(OSError):  # it is gone, or a link to nowhere
+                try:
                     status = os.stat(path)  # noqa: PTH116 - paths of ten thousand would cost as much as this
-                    if stat.S_ISREG(status.st_mode):
-                        yield path, status
+                except OSError as error:
+                    if error.errno not in NOTHING_THERE:
+                        note(error)
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    yield path, status
 
 
 class _Reading:

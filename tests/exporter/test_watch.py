@@ -6,6 +6,7 @@ import gzip
 import os
 
 import pytest
+from msgspec.structs import replace
 
 from ett_exporter import journal_files, watch
 from ett_exporter.errors import StoreError
@@ -78,6 +79,60 @@ def test_a_replaced_journal_is_read_from_its_beginning(service, story, journals)
     journal.write_bytes(first)
     look(opened, [journals])
     assert count(opened) == (first + second).count(b"\n")
+
+
+@pytest.mark.parametrize("more", [0, 5000])
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_journal_that_is_written_anew_is_read_from_its_beginning(
+    service, story, journals, more, is_restarted
+):
+    """In the same file, which is no shorter: nothing but what stands in it tells that it is another."""
+    first, second = list(story("a").bodies().values())[:2]
+    journal, opened = journals / "w.jsonl", service()
+    journal.write_bytes(first + b"\n" * max(len(second) - len(first), 0))
+    look(opened, [journals])
+    inode = journal.stat().st_ino
+    journal.write_bytes(second + b"\n" * (max(len(first) - len(second), 0) + more))
+    assert journal.stat().st_ino == inode
+    look(service() if is_restarted else opened, [journals])
+    assert count(service()) == (first + second).count(b"\n")
+
+
+def test_a_journal_whose_beginning_stays_and_whose_end_is_another_is_read_again(service, story, journals):
+    """As one of a program that always begins in the same words."""
+    body = max(story("a").bodies().values(), key=len)
+    lines = body.splitlines(keepends=True)
+    journal, opened, half = journals / "w.jsonl", service(), len(lines) // 2
+    journal.write_bytes(b"".join(lines[:half]) + b"x" * len(lines[-1]) + b"\n")
+    look(opened, [journals])
+    assert count(opened) == half
+    journal.write_bytes(body + b"\n" * len(lines[-1]))
+    look(opened, [journals])
+    assert count(opened) == len(lines)
+
+
+def test_a_packed_journal_that_is_another_of_the_same_size_is_read(service, story, journals):
+    first, second = (gzip.compress(body, mtime=0) for body in list(story("a").bodies().values())[:2])
+    journal, size = journals / "w.jsonl.gz", max(len(first), len(second))
+    for packed in (first, second):
+        journal.write_bytes(packed + b"\0" * (size - len(packed)))
+        opened = service()
+        known = Known(opened)
+        for _ in range(2):
+            look(opened, [journals], known=known)
+    assert count(service()) == sum(gzip.decompress(each).count(b"\n") for each in (first, second))
+
+
+def test_what_an_earlier_version_has_read_is_not_read_again(service, story, journals):
+    """It kept no fingerprints."""
+    journal, opened = journals / "w.jsonl", service()
+    journal.write_bytes(next(iter(story("a").bodies().values())))
+    look(opened, [journals])
+    reached = opened.store.journal_offset(str(journal))
+    opened.store.set_journal_offsets({str(journal): replace(reached, fingerprint=None)})
+    again = service()
+    look(again, [journals])
+    assert again.stats.segments == 0
 
 
 def test_bad_lines_are_named_and_skipped(service, story, journals, caplog):
@@ -205,6 +260,38 @@ def test_a_folder_that_may_not_be_looked_into_is_told(service, story, journals, 
     assert [record.message for record in caplog.records] == [
         f"{journals / 'node1'}: Permission denied; it is tried again"
     ]
+
+
+def test_a_journal_that_may_not_be_looked_at_is_told_and_read_once_it_may(service, story, journals, caplog):
+    """As one in a folder that can be listed but not entered; here its name is a link that is too long."""
+    journal, body = journals / "w.jsonl", next(iter(story("a").bodies().values()))
+    journal.symlink_to("x" * 300)
+    opened, troubles = service(), Troubles()
+    for _ in range(2):
+        look(opened, [journals], troubles)
+    assert [record.message.partition(":")[0] for record in caplog.records] == [str(journal)]
+    journal.unlink()
+    journal.write_bytes(body)
+    look(opened, [journals], troubles)
+    assert caplog.records[-1].message == f"{journal}: works again"
+    assert count(opened) == body.count(b"\n")
+
+
+def test_links_to_journals_are_followed_and_those_to_folders_are_not(service, story, journals, tmp_path):
+    """A link to a folder above would have no end."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    first, second = list(story("a").bodies().values())[:2]
+    (elsewhere / "a.jsonl").write_bytes(first)
+    (journals / "link.jsonl").symlink_to(elsewhere / "a.jsonl")
+    (journals / "up").symlink_to(journals)
+    (elsewhere / "b.jsonl").write_bytes(second)
+    (journals / "away").symlink_to(elsewhere)
+    opened = service()
+    look(opened, [journals])
+    assert count(opened) == first.count(b"\n")
+    look(opened, [journals / "away"])
+    assert count(opened) == (first + second).count(b"\n")
 
 
 def test_what_is_no_journal_is_passed_over(service, story, journals):
