@@ -20,6 +20,9 @@ from ett_exporter.service import Service
 FOLLOW_EVERY_S = 0.2
 HOLD_EVERY_S = 5.0
 AGAIN_S = 1.0
+LAG_EVERY_S = 10.0
+LAG_S = 20.0
+"""What others took in is seen within a second, where no transaction of the server stays open for long."""
 CLEAN_EVERY_S = 60.0
 UNSAVED_EVENTS = 200_000
 """Events of all jobs that no snapshot holds: what is folded again after a crash takes seconds."""
@@ -38,12 +41,14 @@ class Keeper:
         self._service = service
         self._monotonic = monotonic
         self._cleaned_s = -CLEAN_EVERY_S
+        self._lags = False
         self._threads = [
             Repeated("keeper", self._keep, AGAIN_S),
             Repeated("owner", service.store.transactions.hold, HOLD_EVERY_S),
         ]
         if service.store.shard is not None:
             self._threads.append(Repeated("follower", service.jobs.follow, FOLLOW_EVERY_S))
+            self._threads.append(Repeated("lag", self._watch_lag, LAG_EVERY_S))
 
     def start(self) -> None:
         """Begin."""
@@ -71,6 +76,22 @@ class Keeper:
             upkeep.prune(clock(), go_on)
             upkeep.merge_segments(clock(), self._for_a_while())
         return False
+
+    def _watch_lag(self) -> None:
+        """Tell the log where another transaction keeps replicas from seeing what the others take in."""
+        since, now = self._service.store.unseen_since(), self._service.clock()
+        lag_s = 0.0 if since is None else now - since
+        if (lag_s > LAG_S) == self._lags:
+            return
+        self._lags = not self._lags
+        if self._lags:
+            _log.warning(
+                "what replicas took in for each other in the last %.0f s is not seen: a transaction is open"
+                " on the PostgreSQL server, of any of its clients (pg_stat_activity, pg_prepared_xacts)",
+                lag_s,
+            )
+        else:
+            _log.warning("what replicas take in for each other is seen again")
 
     def _for_a_while(self) -> Callable[[], bool]:
         until_s = self._monotonic() + CLEAN_FOR_S

@@ -147,6 +147,14 @@ class Store:
         with self.transactions.reading() as connection:
             return Place(connection.execute(_OLDEST_RUNNING).scalar_one() - 1, LAST_ID)
 
+    def unseen_since(self) -> float | None:
+        """When the first segment came that is beyond the horizon (Unix seconds); None where none is."""
+        beyond_it = segments.c.transaction_id >= _OLDEST_RUNNING.scalar_subquery()
+        query = select(func.min(segments.c.received_at)).where(beyond_it)
+        with self.transactions.reading() as connection:
+            since: float | None = connection.execute(query).scalar_one()
+            return since
+
     def arrivals(self, after: Place, most: int = READ_ROWS) -> list[tuple[Place, str]]:
         """Place and job of the next segments of any replica, in order, up to the horizon."""
         settled = segments.c.transaction_id < _OLDEST_RUNNING.scalar_subquery()

@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 
 import pytest
+from sqlalchemy import text
 
 from ett_core.events import Heartbeat
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Segment
+from ett_exporter.keeper import LAG_S, Keeper
 from ett_exporter.owners import Shard
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
@@ -38,6 +40,33 @@ def replicas(database_url):
 def follow(service):
     while service.jobs.follow():
         pass
+
+
+def test_a_transaction_that_keeps_replicas_from_seeing_each_other_is_told_once(database_url, story, caplog):
+    """Of whatever client: nothing is lost, but what others take in shows late."""
+    now = [NOW]
+    with ExitStack() as stack:
+        stores = [stack.enter_context(closing(Store(database_url, Shard(n, 2)))) for n in range(2)]
+        services = [Service(store, Settings(shard=store.shard), clock=lambda: now[0]) for store in stores]
+        keeper = Keeper(services[0])
+        job_id = next(name for name in JOBS if stores[0].owns(name))
+        (body, *_) = story(job_id).bodies().values()
+        with stores[0].transactions.engine.begin() as other:
+            other.execute(text("SELECT pg_current_xact_id()"))
+            services[1].ingest(body)
+            follow(services[0])
+            assert not services[0].knows(job_id)
+            for now[0] in (NOW + LAG_S, NOW + LAG_S + 1, NOW + LAG_S + 2):
+                keeper._watch_lag()
+            assert [record.message.partition(":")[0] for record in caplog.records] == [
+                "what replicas took in for each other in the last 21 s is not seen"
+            ]
+        keeper._watch_lag()
+        keeper._watch_lag()
+        assert caplog.records[-1].message == "what replicas take in for each other is seen again"
+        assert len(caplog.records) == 2
+        follow(services[0])
+        assert services[0].knows(job_id)
 
 
 def test_every_job_is_in_exactly_one_share():
