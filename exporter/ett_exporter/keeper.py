@@ -12,13 +12,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 
+from ett_exporter.elsewhere import Elsewhere
 from ett_exporter.errors import StoreError
 from ett_exporter.repeated import Repeated
 from ett_exporter.service import Service
 
 FOLLOW_EVERY_S = 0.2
 HOLD_EVERY_S = 5.0
+EXCHANGE_EVERY_S = 5.0
 AGAIN_S = 1.0
 LAG_EVERY_S = 10.0
 LAG_S = 20.0
@@ -46,9 +49,11 @@ class Keeper:
             Repeated("keeper", self._keep, AGAIN_S),
             Repeated("owner", service.store.transactions.hold, HOLD_EVERY_S),
         ]
-        if service.store.shard is not None:
+        if service.elsewhere is not None:
+            exchange = partial(_exchange, service, service.elsewhere)
             self._threads.append(Repeated("follower", service.jobs.follow, FOLLOW_EVERY_S))
             self._threads.append(Repeated("lag", self._watch_lag, LAG_EVERY_S))
+            self._threads.append(Repeated("elsewhere", exchange, EXCHANGE_EVERY_S))
 
     def start(self) -> None:
         """Begin."""
@@ -96,3 +101,7 @@ class Keeper:
     def _for_a_while(self) -> Callable[[], bool]:
         until_s = self._monotonic() + CLEAN_FOR_S
         return lambda: self._threads[0].goes_on() and self._monotonic() < until_s
+
+
+def _exchange(service: Service, elsewhere: Elsewhere) -> None:
+    elsewhere.exchange(len(service.roster))

@@ -129,6 +129,14 @@ writers = Table(
 """Which sequence numbers of each writer are held, written with the segment that brings them; what the latest
 `clock` event says of it, and its time."""
 
+live_jobs = Table(
+    "live_jobs",
+    metadata,
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("count", BigInteger, nullable=False),
+)
+"""How many jobs each replica holds in memory; places are those of `owners`."""
+
 clock_readings = Table(
     "clock_readings",
     metadata,
@@ -209,11 +217,17 @@ def _know_journals_again(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE journal_offsets ADD COLUMN fingerprint BIGINT")
 
 
+def _count_live_jobs(connection: Connection) -> None:
+    """How many jobs each replica holds."""
+    live_jobs.create(connection)
+
+
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     _keep_closed_jobs,
     _merge_segments,
     _read_clocks,
     _know_journals_again,
+    _count_live_jobs,
 )
 """Step n brings version n + 1 to n + 2; steps are only ever appended."""
 LATEST = 1 + len(MIGRATIONS)

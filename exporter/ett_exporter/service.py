@@ -16,6 +16,7 @@ import msgspec
 
 from ett_core.refusals import Refused
 from ett_exporter.cuts import Cut
+from ett_exporter.elsewhere import Elsewhere
 from ett_exporter.ingest import Line, Rejected, Segment, by_writer, one_segment, read_permitted
 from ett_exporter.jobs import Jobs
 from ett_exporter.live import LiveJob, Taken, is_silent
@@ -80,7 +81,9 @@ class Service:
         """The jobs in memory, their views and what they add up to."""
         self._lock = threading.Lock()
         self._stats = IngestStats()
-        self._taking = Taking(self.jobs, store)
+        self.elsewhere = Elsewhere(store, store.shard, self.settings.limits.jobs) if store.shard else None
+        """The jobs of other replicas, where there are any."""
+        self._taking = Taking(self.jobs, store, self.elsewhere)
         self._noting = Noting(store.noted_clocks, clock)
 
     def ingest(self, text: bytes, clock_offset_s: float | None = None, grant: Grant = EVERYTHING) -> Accepted:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Insert, Table, case, insert, null
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ett_exporter.schema import jobs, segments, snapshots, writers
+from ett_exporter.schema import jobs, live_jobs, segments, snapshots, writers
 
 
 class Statements:
@@ -24,6 +24,8 @@ class Statements:
         """The numbers that are held of a writer."""
         self.note_writer = self._kind(writers).on_conflict_do_nothing()
         """A writer is there, so that its row can be locked."""
+        self.count_live_jobs = self._upsert(live_jobs, ["place"], ["count"])
+        """How many jobs a replica holds."""
         saved = [column.name for column in snapshots.columns if not column.primary_key]
         self.save_snapshot = self._upsert(snapshots, ["job_id"], saved)
         """A snapshot in the place of an older one."""

@@ -22,7 +22,7 @@ from ett_exporter.ingest import Line, Segment
 from ett_exporter.noted_clocks import NotedClocks
 from ett_exporter.owners import Shard, place_of
 from ett_exporter.places import LAST_ID, Kept, Place, Snapshot, Stored
-from ett_exporter.schema import jobs, journal_offsets, segments
+from ett_exporter.schema import jobs, journal_offsets, live_jobs, segments
 from ett_exporter.segment_rows import READ_ROWS, beyond, of_id, of_job
 from ett_exporter.statements import Statements
 from ett_exporter.transactions import Transactions
@@ -123,6 +123,21 @@ class Store:
         with self.transactions.reading() as connection:
             known = [KnownJob(*row) for row in connection.execute(query)]
         return [job for job in known if self.owns(job.job_id)]
+
+    def job(self, job_id: str) -> KnownJob | None:
+        """One job, whoever owns it; None where nothing of it is kept."""
+        columns = (jobs.c.job_id, jobs.c.last_received_at, jobs.c.closed_through, jobs.c.end_time)
+        with self.transactions.reading() as connection:
+            row = connection.execute(select(*columns).where(jobs.c.job_id == job_id)).first()
+        return KnownJob(*row) if row else None
+
+    def count_live_jobs(self, count: int) -> dict[int, int]:
+        """Tell other replicas how many jobs this one holds; gives how many each does, by its place."""
+        place = place_of(self.shard)
+        with self.transactions.writing() as connection:
+            connection.execute(self._statements.count_live_jobs, {"place": place, "count": count})
+        with self.transactions.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(select(live_jobs))}
 
     def events(self, job_id: str, attempt: int | None = None) -> Iterator[list[AnyEvent]]:
         """The events of a job (of one attempt), a list a segment, in the order of their arrival.

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import TypeAlias
 
 from ett_exporter.commits import MOST_AT_ONCE
+from ett_exporter.elsewhere import Elsewhere
 from ett_exporter.ingest import Segment
 from ett_exporter.jobs import BusyError, Jobs
 from ett_exporter.live import LiveJob, Taken, fresh_of
@@ -51,9 +52,11 @@ def together(segments: Iterable[Segment], most: int = MOST_AT_ONCE) -> Iterator[
 class Taking:
     """Takes in segments of the jobs of one exporter."""
 
-    def __init__(self, jobs: Jobs, store: Store) -> None:
+    def __init__(self, jobs: Jobs, store: Store, elsewhere: Elsewhere | None) -> None:
+        """`elsewhere` are the jobs of other replicas, None where there are none."""
         self._jobs = jobs
         self._store = store
+        self._elsewhere = elsewhere
 
     def fitting(self, some: OfJobs, now: float) -> tuple[OfJobs, BusyError | None]:
         """The jobs before the first one that is one too many, and what is to be said of that."""
@@ -84,7 +87,10 @@ class Taking:
     def _told(self, of_job: Sequence[Segment], now: float) -> LiveJob | None:
         """The job to which something comes; None where it is another replica's."""
         job_id = of_job[0].job_id
-        return self._jobs.told(job_id, now) if self._store.owns(job_id) else None
+        if self._elsewhere is None or self._store.owns(job_id):
+            return self._jobs.told(job_id, now)
+        self._elsewhere.admit(job_id, now)
+        return None
 
 
 def take_together(

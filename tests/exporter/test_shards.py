@@ -11,13 +11,14 @@ from contextlib import ExitStack, closing
 import pytest
 from sqlalchemy import text
 
-from ett_core.events import Heartbeat
+from ett_core.events import Heartbeat, encode
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Segment
 from ett_exporter.keeper import LAG_S, Keeper
+from ett_exporter.jobs import BusyError
 from ett_exporter.owners import Shard
 from ett_exporter.service import Service
-from ett_exporter.settings import Settings
+from ett_exporter.settings import Limits, Settings
 from ett_exporter.store import Store, raw_line
 
 pytestmark = pytest.mark.service("postgresql")
@@ -91,6 +92,36 @@ def test_any_replica_takes_in_and_the_owner_accounts(replicas, story):
         mine = pages.pop(owner(job_id))
         assert pages == [None, None]
         assert (mine.view.account.wall_s, mine.view.details.samples) == (142.0, 2 * 9 * 80)
+
+
+def word(job_id, seq=0):
+    event = Heartbeat(job_id=job_id, writer="w", seq=seq, attempt=0, rank=0, time=NOW - 9)
+    return encode(event) + b"\n"
+
+
+def test_no_replica_takes_in_more_jobs_than_their_owner_may_hold(replicas):
+    """Whoever is sent a job of a replica that is full says so; what that one has already goes on."""
+    few = [Settings(shard=each.store.shard, limits=Limits(jobs=3)) for each in replicas]
+    services = [Service(each.store, few[n], clock=lambda: NOW) for n, each in enumerate(replicas)]
+    own, sent_to, other = services
+    theirs = [name for n in range(60) if owner(name := f"full-{n}") == 0]
+    for job_id in theirs[:3]:
+        assert sent_to.ingest(word(job_id)).accepted == 1
+    with pytest.raises(BusyError, match="the replica with --shard 0/3 holds 3 jobs"):
+        sent_to.ingest(word(theirs[3]))
+    assert sent_to.ingest(word(theirs[0], 1)).accepted == 1
+    follow(own)
+    for service in (*services, *services):
+        service.elsewhere.exchange(len(service.roster))
+    for service in (sent_to, other):
+        with pytest.raises(BusyError, match="holds 3 jobs"):
+            service.ingest_events(b"".join(map(word, theirs)))
+    assert other.ingest(word(theirs[2], 1)).accepted == 1
+    follow(own)
+    assert own.job_count == 3
+    own.elsewhere.exchange(2)
+    other.elsewhere.exchange(0)
+    assert other.ingest(word(theirs[3])).accepted == 1
 
 
 def test_repeats_at_several_replicas_at_once_are_kept_once(replicas):
