@@ -3,12 +3,18 @@
 A connection of uvicorn that has the head of a request within `HEAD_S` seconds, at its beginning
 and after each answer, is left alone: the time that a body may take, and its size, are the application's
 matter. What comes beside bodies (heads, the sizes of chunks, trailers) uvicorn keeps without a bound.
-Nor does it ever give up a client that reads nothing of its answer, which is held for it.
+Nor does it ever give up a client that reads nothing of its answer, or a byte now and then: the answer is
+held for it. Here the patience with a client that is waited for lasts `SEND_S` seconds; each second of waiting
+takes one of them, and each `READ_BYTES_PER_S` bytes that it reads meanwhile give one back.
 """
 
 from __future__ import annotations
 
 import asyncio
+from array import array
+from contextlib import suppress
+from fcntl import ioctl
+from termios import TIOCOUTQ
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -18,6 +24,8 @@ HEAD_BYTES = 64 * 1024
 """Bytes for the head of a request; the same for what comes beside its body later."""
 SEND_S = 60.0
 """Seconds in which a client that has stopped reading must read on."""
+READ_BYTES_PER_S = 8 * 1024
+"""A client that reads this much a second is waited for without an end."""
 PIPELINED = 100
 """Requests of a connection that wait for the answers to those before them."""
 BESIDE_A_BYTE = 8
@@ -34,14 +42,20 @@ class PatientProtocol(HttpToolsProtocol):
     head_s = HEAD_S
     head_bytes = HEAD_BYTES
     send_s = SEND_S
+    read_bytes_per_s = READ_BYTES_PER_S
     _beside_bytes = 0
     """Bytes that came of a request beside its body and what that allows."""
     _head_timer: asyncio.TimerHandle | None = None
     _send_timer: asyncio.TimerHandle | None = None
+    _patience_s = 0.0
+    """What is left of it, as of a moment of the loop when so much was unread."""
+    _waited_at_s = 0.0
+    _unread_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        self._patience_s = self.send_s
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
@@ -74,12 +88,32 @@ class PatientProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client reads slower than it is answered."""
         super().pause_writing()
-        self._send_timer = self.loop.call_later(self.send_s, self.transport.abort)
+        self._waited_at_s, self._unread_bytes = self.loop.time(), unread_bytes(self.transport)
+        self._wait_on()
 
     def resume_writing(self) -> None:
         """It has read on."""
         self._stop_sending()
+        self._look_on()
         super().resume_writing()
+
+    def _wait_on(self) -> None:
+        self._send_timer = self.loop.call_later(self._patience_s, self._give_up_sending)
+
+    def _give_up_sending(self) -> None:
+        """The patience has come to an end, unless something was read since."""
+        self._look_on()
+        if self._patience_s > 0.0:
+            self._wait_on()
+        else:
+            self.transport.abort()
+
+    def _look_on(self) -> None:
+        """Reckon what is left of the patience."""
+        now_s, left_bytes = self.loop.time(), unread_bytes(self.transport)
+        read_s = (self._unread_bytes - left_bytes) / self.read_bytes_per_s
+        self._patience_s = min(self._patience_s - (now_s - self._waited_at_s) + read_s, self.send_s)
+        self._waited_at_s, self._unread_bytes = now_s, left_bytes
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is waited for."""
@@ -114,7 +148,26 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-def patient(head_s: float, head_bytes: int, send_s: float = SEND_S) -> type[PatientProtocol]:
-    """The protocol class with a patience of `head_s` and `send_s` seconds and `head_bytes` bytes."""
-    own = {"head_s": head_s, "head_bytes": head_bytes, "send_s": send_s}
+def unread_bytes(transport: asyncio.Transport) -> int:
+    """Bytes that are written to a connection and have not come to the other side, as far as is known.
+
+    The kernel holds megabytes of them, and takes further ones only once much of it is empty: of a slow
+    client the connection alone would see nothing for minutes.
+    """
+    held = array("i", [0])
+    with suppress(OSError):
+        ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, held)
+    return int(transport.get_write_buffer_size()) + held[0]
+
+
+def patient(
+    head_s: float, head_bytes: int, send_s: float = SEND_S, read_bytes_per_s: int = READ_BYTES_PER_S
+) -> type[PatientProtocol]:
+    """The protocol class with a patience of its own."""
+    own = {
+        "head_s": head_s,
+        "head_bytes": head_bytes,
+        "send_s": send_s,
+        "read_bytes_per_s": read_bytes_per_s,
+    }
     return type("PatientProtocol", (PatientProtocol,), own)

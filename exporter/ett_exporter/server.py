@@ -150,7 +150,7 @@ def _config(service: Service, app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         leaving(app),
         loop="uvloop",
-        http=patient(limits.head_s, limits.head_bytes, limits.send_s),
+        http=patient(limits.head_s, limits.head_bytes, limits.send_s, limits.read_bytes_per_s),
         lifespan="off",
         log_level="warning",
         access_log=False,

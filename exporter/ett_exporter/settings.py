@@ -66,6 +66,8 @@ class Limits:
     """Seconds for the body of a request; a slower one is answered 408."""
     send_s: float = 60.0
     """Seconds in which a client that has stopped reading its answer must read on; else it is closed."""
+    read_bytes_per_s: int = 8 * 1024
+    """Bytes of its answer that a client must read a second, but for `send_s` seconds; else it is closed."""
     polls: int = 5000
     """Readers that wait for changes at the same time; further ones are answered at once."""
 

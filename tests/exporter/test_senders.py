@@ -180,7 +180,7 @@ def served(service, **limits) -> Iterator[str]:
 
     opened = service(limits=Limits(**limits))
     own = opened.settings.limits
-    protocol = patient(own.head_s, own.head_bytes, own.send_s)
+    protocol = patient(own.head_s, own.head_bytes, own.send_s, own.read_bytes_per_s)
     config = uvicorn.Config(make_app(opened), http=protocol, log_level="error", lifespan="off", port=0)
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -263,12 +263,32 @@ def test_an_answer_that_nobody_reads_is_not_held_for_ever(service):
                 if received >> 18 > pauses:
                     pauses += 1
                     time.sleep(0.1)
+            time.sleep(2.0)  # the kernel has read for the idle one as long as it had room
             held = 0
             with contextlib.suppress(ConnectionResetError):
                 while part := idle.recv(65536):
                     held += len(part)
         assert pauses > 3
         assert held < times * length
+
+
+@pytest.mark.parametrize(("read_bytes_per_s", "is_whole"), [(1 << 30, False), (1 << 15, True)])
+def test_who_reads_slower_than_is_waited_for_is_closed(service, read_bytes_per_s, is_whole):
+    """A client that reads on all the time, below the rate that is asked for, is closed; above it is not."""
+    with served(service, send_s=0.2, read_bytes_per_s=read_bytes_per_s) as url:
+        parts = urlsplit(url)
+        length = len(httpx.get(f"{url}/api/v1/openapi.json").content)
+        times = MORE_THAN_KERNELS_HOLD // length + 1
+        received = 0
+        with socket.socket() as slow, contextlib.suppress(ConnectionResetError):
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            slow.connect((parts.hostname, parts.port))
+            slow.settimeout(30)
+            slow.sendall(b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * times)
+            while received < times * length and (part := slow.recv(32768)):
+                received += len(part)
+                time.sleep(0.02)
+        assert (received >= times * length) == is_whole
 
 
 def test_very_many_requests_at_once_on_one_connection_are_cut_off(service):

@@ -14,8 +14,8 @@ from sqlalchemy import text
 from ett_core.events import Heartbeat, encode
 from ett_exporter.errors import StoreError
 from ett_exporter.ingest import Segment
-from ett_exporter.keeper import LAG_S, Keeper
 from ett_exporter.jobs import BusyError
+from ett_exporter.keeper import LAG_S, Keeper
 from ett_exporter.owners import Shard
 from ett_exporter.service import Service
 from ett_exporter.settings import Limits, Settings
