@@ -115,6 +115,9 @@ class PatientProtocol(HttpToolsProtocol):
         self._patience_s = min(self._patience_s - (now_s - self._waited_at_s) + read_s, self.send_s)
         self._waited_at_s, self._unread_bytes = now_s, left_bytes
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Another protocol is not spoken: the request is answered as it is, and nobody needs to know."""
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is waited for."""
         self._stop_waiting()

@@ -176,6 +176,7 @@ class Intake:
         """The body; its bytes count as unread."""
         parts: list[bytes] = []
         size = 0
+        self._check_room(_declared_bytes(request))
         try:
             with anyio.fail_after(self._limits.body_s):
                 async for part in request.stream():
@@ -256,6 +257,12 @@ def _unprocessable(accepted: Accepted) -> int:
     """A person or script that sends no event at all learns so from the status."""
     is_nothing = accepted.rejected_total and not accepted.accepted and not accepted.duplicates
     return HTTPStatus.UNPROCESSABLE_ENTITY if is_nothing else HTTPStatus.OK
+
+
+def _declared_bytes(request: Request) -> int:
+    """How long the body is, as its head says; 0 where it does not."""
+    declared = request.headers.get("content-length", "")
+    return int(declared) if declared.isascii() and declared.isdigit() else 0
 
 
 def _sender(request: Request, grant: Grant) -> str:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import logging
+import time
 import traceback
+from collections.abc import Callable
 
 import msgspec
 
+from ett_exporter.recent import Recent
+
 TEXT_FORMAT = "ett exporter: %(message)s"
+SERVER = "uvicorn.error"
+"""Who warns of each request that is none: anybody can send thousands a second."""
+AGAIN_S = 60.0
+SENTENCES = 100
 
 
 class JsonLines(logging.Formatter):
@@ -32,6 +40,33 @@ class JsonLines(logging.Formatter):
         return msgspec.json.encode(fields).decode()
 
 
+class Seldom(logging.Filter):
+    """Lets a warning pass once in `AGAIN_S` seconds, and all errors.
+
+    >>> now_s = [0.0]
+    >>> seldom = Seldom(lambda: now_s[0])
+    >>> said = logging.LogRecord(SERVER, logging.WARNING, "", 0, "no request", None, None)
+    >>> seldom.filter(said), seldom.filter(said), now_s.append(now_s.pop() + 61.0), seldom.filter(said)
+    (True, False, None, True)
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._monotonic = monotonic
+        self._said_s: Recent[str, float] = Recent(SENTENCES)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is written."""
+        if record.levelno > logging.WARNING:
+            return True
+        sentence, now_s = record.getMessage(), self._monotonic()
+        said_s = self._said_s.get(sentence)
+        if said_s is not None and now_s - said_s < AGAIN_S:
+            return False
+        self._said_s.put(sentence, now_s)
+        return True
+
+
 def _sayable(text: str) -> str:
     """The text with escapes for bytes that are none, as paths may hold them."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -42,3 +77,4 @@ def log_as(kind: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if kind == "json" else logging.Formatter(TEXT_FORMAT))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger(SERVER).addFilter(Seldom())

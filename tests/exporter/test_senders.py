@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import gzip
+import json
 import socket
 import subprocess
 import sys
@@ -300,6 +301,30 @@ def test_very_many_requests_at_once_on_one_connection_are_cut_off(service):
         with contextlib.suppress(ConnectionError):
             assert answer_to(url, one * 5000).count(b"\r\n\r\nok") <= 100
         assert httpx.get(f"{url}/healthz").text == "ok"
+
+
+def test_a_body_that_is_too_long_is_refused_by_its_head(service):
+    """Nobody waits for what will not be taken, nor does a client that asks before it sends."""
+    with served(service) as url:
+        head = b"POST /api/v1/segments HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n" % (9 << 20)
+        for words in (b"", b"Expect: 100-continue\r\n"):
+            answer = answer_to(url, head + words + b"\r\n", Limits().body_s - 5.0)
+            assert answer.startswith(b"HTTP/1.1 413 ")
+            assert answer.endswith(b'{"error":"the body is larger than 8388608 bytes"}')
+
+
+def test_what_is_no_request_is_told_once(exporters, tmp_path):
+    """However many come: the log is one line; a way to another protocol is not opened."""
+    running = exporters("--database", str(tmp_path / "ett.sqlite"), "--log-format", "json")
+    for _ in range(20):
+        assert answer_to(running.url, b"\x16\x03\x01 hello\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n"
+    key = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    assert answer_to(running.url, upgrade + key).endswith(b"\r\n\r\nok")
+    running.process.terminate()
+    assert running.process.wait(60) == 0
+    said = [json.loads(each)["message"] for each in running.process.stderr.read().splitlines()]
+    assert said == ["Invalid HTTP request received."]
 
 
 def test_half_a_body_is_not_waited_for(service, story):
