@@ -26,6 +26,9 @@ from sqlalchemy import (
 OWNER_LOCK = 0x457474
 """Class of the advisory locks that exporters hold in PostgreSQL."""
 
+PATIENCE = "10min"
+"""How long one of several replicas that start together waits while another brings the schema up to date."""
+
 metadata = MetaData()
 
 _AutoId = BigInteger().with_variant(Integer, "sqlite")
@@ -240,6 +243,7 @@ def migrate(connection: Connection) -> None:
         SchemaError: it is of a later version than this program knows.
     """
     if connection.dialect.name == "postgresql":
+        connection.execute(select(func.set_config("lock_timeout", PATIENCE, True)))  # noqa: FBT003 - of SQL
         connection.execute(select(func.pg_advisory_xact_lock(OWNER_LOCK)))
     version = _version(connection)
     if version > LATEST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -94,6 +95,21 @@ def test_what_the_database_does_not_take_is_told_from_a_database_that_takes_noth
             with pytest.raises(StoreError, match="timeout") as locked, store.transactions.writing():
                 pass
         assert not isinstance(locked.value, UnfitError)
+
+
+def test_who_starts_while_another_migrates_waits_for_it(database_url, monkeypatch):
+    """For longer than any write waits for a lock: three replicas that are upgraded start together."""
+    monkeypatch.setitem(database._SESSION, "lock_timeout", "100ms")
+    Store(database_url).close()
+    engine = create_engine(sqlalchemy_url(database_url))
+    with ThreadPoolExecutor(1) as pool, engine.begin() as migrating:
+        migrating.execute(select(func.pg_advisory_xact_lock(OWNER_LOCK)))
+        opening = pool.submit(Store, database_url)
+        with pytest.raises(futures.TimeoutError):
+            opening.result(timeout=1.0)
+        migrating.rollback()
+        opening.result(timeout=60).close()
+    engine.dispose()
 
 
 def test_a_second_exporter_is_refused_until_the_first_has_ended(database_url):
