@@ -201,6 +201,11 @@ class ClosedJob:
         """Whether the log was told that its rows cannot be read."""
         self._lock = threading.Lock()
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether its view is kept, so that nothing has to be read for it."""
+        return self._at_hand.get(self) is not None
+
     def view(self, now: float) -> JobView | None:
         """The job as of `now`; None where its rows cannot be understood."""
         with self._lock:

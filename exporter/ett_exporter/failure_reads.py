@@ -37,10 +37,9 @@ from ett_exporter.failure_types import (
 from ett_exporter.history import FleetHistory
 from ett_exporter.pages import page_of
 from ett_exporter.queries import FailuresQuery, Filter, NodesQuery, Nothing, RunsQuery, WindowQuery
-from ett_exporter.reads import UnknownJobError
+from ett_exporter.reads import UnknownJobError, meant
 from ett_exporter.recent import Recent
-from ett_exporter.service import WAIT_S, Service
-from ett_exporter.views import JobView
+from ett_exporter.service import Service
 
 LOOKED_AGAIN_AFTER_S = 30.0
 """What became worse, and what is usual, is worked out at most so often for one question."""
@@ -59,8 +58,9 @@ class FailureReads:
     def failures(self, query: FailuresQuery) -> Failures:
         """Failures of many jobs, the latest first; grouped as asked, the largest group first."""
         now = self._service.clock()
-        views = {view.account.job_id: view for view in self._views(query) if view.account.failures}
         begin, end = query.span(now)
+        known, missing = meant(self._service, query, begin)
+        views = {view.account.job_id: view for view in known if view.account.failures}
         is_wanted = query.wanted()
         found = [
             (failure, place)
@@ -74,7 +74,7 @@ class FailureReads:
         chosen = [failure for failure, _ in found]
         return Failures(
             as_of=now,
-            missing=self._missing,
+            missing=missing,
             failures=[failure_of_job(views[f.job_id], f, place, prices) for f, place in shown],
             total=total,
             next_offset=following,
@@ -108,12 +108,12 @@ class FailureReads:
         """The nodes at which failures point, the most suspicious first."""
         now = self._service.clock()
         begin, end = query.span(now)
-        rows = self._rows(query, begin)
+        rows, missing = self._rows(query, begin)
         found = nodes([run for each in rows for run in each.runs], _failures(rows), begin, end)
         shown, total, following = page_of(found, query)
         return Nodes(
             as_of=now,
-            missing=self._missing,
+            missing=missing,
             begin=begin,
             end=end,
             nodes=shown,
@@ -129,15 +129,14 @@ class FailureReads:
         """The attempts whose loop began in time, the latest first: what regressions are looked for in."""
         now = self._service.clock()
         begin, end = query.span(now)
-        found = [
-            run for run in self._runs(query, begin, end) if run.figures and query.family in (None, run.family)
-        ]
+        runs, missing = self._runs(query, begin, end)
+        found = [run for run in runs if run.figures and query.family in (None, run.family)]
         found.sort(key=lambda run: (-run.start, run.job_id, run.attempt))
         shown, total, following = page_of(found, query)
         rows = [run_row(run) for run in shown]
         return Runs(
             as_of=now,
-            missing=self._missing,
+            missing=missing,
             begin=begin,
             end=end,
             runs=rows,
@@ -149,21 +148,23 @@ class FailureReads:
         """The families of jobs that began something in time, with what is usual in each."""
         return self._families.answer(query, self._service.clock())
 
-    def _runs(self, query: Filter, begin: float, end: float) -> list[Run]:
-        return [run for each in self._rows(query, begin) for run in each.runs if begin <= run.start < end]
+    def _runs(self, query: Filter, begin: float, end: float) -> tuple[list[Run], int]:
+        """The runs that began in time, and how many jobs are missing."""
+        rows, missing = self._rows(query, begin)
+        return [run for each in rows for run in each.runs if begin <= run.start < end], missing
 
     def _usual(self, query: WindowQuery, now: float) -> Families:
         begin, end = query.span(now)
-        found = families(self._runs(query, begin, end))
-        return Families(as_of=now, missing=self._missing, begin=begin, end=end, families=found)
+        runs, missing = self._runs(query, begin, end)
+        return Families(as_of=now, missing=missing, begin=begin, end=end, families=families(runs))
 
     def _look(self, query: WindowQuery, now: float) -> Regressions:
         begin, end = query.span(now)
-        rows = self._rows(query, begin)
+        rows, missing = self._rows(query, begin)
         runs = [run for each in rows for run in each.runs]
         return Regressions(
             as_of=now,
-            missing=self._missing,
+            missing=missing,
             begin=begin,
             end=end,
             runs=sum(1 for run in runs if begin <= run.start < end),
@@ -172,15 +173,10 @@ class FailureReads:
             outbreaks=outbreaks(runs, _failures(rows), begin, end),
         )
 
-    def _rows(self, query: Filter, begin: float) -> list[Rows]:
-        return self._history.rows(view for view in self._views(query) if view.account.end >= begin)
-
-    def _views(self, jobs: Filter) -> Sequence[JobView]:
-        return jobs.chosen(self._service.known_views(self._service.clock(), wait_s=WAIT_S))
-
-    @property
-    def _missing(self) -> int:
-        return self._service.roster.unmet
+    def _rows(self, query: Filter, begin: float) -> tuple[list[Rows], int]:
+        """The rows of jobs that were not over before `begin`, and how many jobs are missing."""
+        views, missing = meant(self._service, query, begin)
+        return self._history.rows(view for view in views if view.account.end >= begin), missing
 
 
 class _Looked(Generic[A]):

@@ -15,6 +15,7 @@ from ett_exporter.fleet_spans import FleetSpans
 from ett_exporter.fleet_sums import Sums, part_of
 from ett_exporter.followed import LONGEST_S, SHORTEST_PART_S, Shape, SumsOfAll, edges_of, moving
 from ett_exporter.queries import HOUR_S, FleetQuery, QueryError
+from ett_exporter.reads import meant
 from ett_exporter.running_sums import WHOLE, RunningSums
 from ett_exporter.service import QUICKLY_S, WAIT_S, Service
 from ett_exporter.views import WINDOWS_S
@@ -83,16 +84,17 @@ class FleetReads:
         window = Window(now - WINDOWS_S[query.window], now, query.window)
         if query.text:
             sums_of_chosen = Sums()
-            views = self._service.known_views(now, now - LONGEST_S, wait_s=WAIT_S)
-            for view in replace(query, purpose="").chosen(views):
+            views, missing = meant(self._service, replace(query, purpose=""), now - LONGEST_S)
+            for view in views:
                 sums_of_chosen.change(None, part_of(view))
             found = self._answer(sums_of_chosen, query, [window])
         else:
             self._service.renew(now, WAIT_S)
             with self._service.roster.sums() as ledger:
                 found = self._answer(ledger.windows, query, [window])
+            missing = self._service.roster.unmet
         parts = [*found.parts, *(found.parts if query.buckets else ())]
-        return found._replace(parts=parts, missing=self._service.roster.unmet)
+        return found._replace(parts=parts, missing=missing)
 
     def _sums_of_all(self, query: FleetQuery, edges: tuple[float, ...], now: float) -> SumsOfAll | None:
         """The sums of all jobs, which are kept up from now on; None where only those chosen are to be read.

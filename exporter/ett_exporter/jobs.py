@@ -82,7 +82,7 @@ class Jobs:
         """The latest views of jobs that were not over before `since` (Unix seconds), and of some that were.
 
         Jobs of which the store has rows are read as long as `go_on` says so, and only where they are new to
-        the caller.
+        the caller; those that are at hand are given in any case.
         """
         found = ViewsSince([], set(), 0)
         for job in self.all():
@@ -90,7 +90,7 @@ class Jobs:
                 found.add(job.known_view)
             elif job.end >= since and is_known(job.job_id):
                 found.known.add(job.job_id)
-            elif job.end >= since and go_on():
+            elif job.end >= since and (job.is_at_hand or go_on()):
                 found.add(job.view(now))
             elif job.end >= since:
                 found.unread += 1

@@ -29,10 +29,10 @@ from ett_exporter.lever_answers import (
 from ett_exporter.lever_types import CacheComparison, CacheRuns, Intervals, WhatIf
 from ett_exporter.pages import page_of
 from ett_exporter.queries import CacheRunsQuery, ComparisonQuery, Filter, Page, QueryError, WhatIfQuery
-from ett_exporter.reads import UnknownJobError
+from ett_exporter.reads import UnknownJobError, meant
 from ett_exporter.recent import Recent
-from ett_exporter.service import WAIT_S, Service
-from ett_exporter.views import WINDOWS_S, JobView
+from ett_exporter.service import Service
+from ett_exporter.views import WINDOWS_S
 
 LOOKED_AGAIN_AFTER_S = 15.0
 """Runs and sums over all jobs are worked out again at most so often."""
@@ -75,7 +75,8 @@ class LeverReads:
         now = self._service.clock()
         with self._lock:
             known = self._all_runs(now)
-        wanted = {view.account.job_id for view in self._views(query)}
+        views, missing = meant(self._service, query)
+        wanted = {view.account.job_id for view in views}
         found = [
             run
             for run in known.runs
@@ -87,7 +88,7 @@ class LeverReads:
         shown, total, following = page_of(found, query)
         return CacheRuns(
             as_of=known.as_of,
-            missing=known.missing,
+            missing=max(known.missing, missing),
             runs=[run_row(run, known.verdicts[run.id]) for run in shown],
             total=total,
             next_offset=following,
@@ -114,13 +115,14 @@ class LeverReads:
 
     def intervals(self, query: Page) -> Intervals:
         """Jobs that save, those first whose interval costs most beyond the best."""
-        found = [(view, costs) for view in self._views(query) if (costs := costs_of(view)) is not None]
+        views, missing = meant(self._service, query)
+        found = [(view, costs) for view in views if (costs := costs_of(view)) is not None]
         found.sort(key=lambda each: (-excess_accelerator_s(*each), each[0].account.job_id))
         shown, total, following = page_of(found, query)
         rows = [interval_row(view, costs) for view, costs in shown]
         return Intervals(
             as_of=self._service.clock(),
-            missing=self._service.roster.unmet,
+            missing=missing,
             jobs=rows,
             total=total,
             next_offset=following,
@@ -169,7 +171,8 @@ class LeverReads:
     def _added_up(self, query: WhatIfQuery, now: float) -> _Fleet:
         known = self._all_runs(now)
         weight = weigher(query.weight, self._service.settings.prices)
-        views = [view for view in self._views(query) if view.windows[query.window]]
+        wanted, missing = meant(self._service, query, now - WINDOWS_S[query.window])
+        views = [view for view in wanted if view.windows[query.window]]
         jobs = [
             job_time_of(
                 view, query.window, known.families.get(view.account.job_id, ""), known.levels, weight(view)
@@ -178,7 +181,7 @@ class LeverReads:
         ]
         return _Fleet(
             as_of=now,
-            missing=self._service.roster.unmet,
+            missing=missing,
             jobs=len(jobs),
             time=FleetTime(jobs, left_out(query.weight)),
             between_failures_s=mean_between_failures_s(jobs),
@@ -192,7 +195,8 @@ class LeverReads:
         return self._runs
 
     def _look(self, now: float) -> _Runs:
-        views = {view.account.job_id: view for view in self._views(Filter())}
+        found, missing = meant(self._service, Filter())
+        views = {view.account.job_id: view for view in found}
         runs: list[CacheRun] = []
         families: dict[str, str] = {}
         for rows in self._history.rows(views.values()):
@@ -202,7 +206,4 @@ class LeverReads:
             families |= {rows.job_id: rows.runs[0].family} if rows.runs else {}
         runs.sort(key=lambda run: (-run.start, run.id))
         verdicts = judged(runs)
-        return _Runs(now, self._service.roster.unmet, runs, verdicts, families, warm_levels(runs, verdicts))
-
-    def _views(self, jobs: Filter) -> list[JobView]:
-        return jobs.chosen(self._service.known_views(self._service.clock(), wait_s=WAIT_S))
+        return _Runs(now, missing, runs, verdicts, families, warm_levels(runs, verdicts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from operator import itemgetter
@@ -46,7 +47,7 @@ from ett_exporter.queries import (
     SpanQuery,
     TimelineQuery,
 )
-from ett_exporter.service import WAIT_S, Service
+from ett_exporter.service import WAIT_S, Known, Service
 from ett_exporter.views import JobPage, JobView
 
 ROWS_RENEWED = 50
@@ -55,6 +56,15 @@ ROWS_RENEWED = 50
 
 class UnknownJobError(LookupError):
     """There is no such job; the message says so."""
+
+
+def meant(service: Service, jobs: Filter, since: float = -math.inf) -> Known:
+    """The jobs that are meant, as far as they can be read while one waits.
+
+    Those that were over before `since` (Unix seconds) may be left out.
+    """
+    known = service.known(service.clock(), since, wait_s=WAIT_S)
+    return known._replace(views=jobs.chosen(known.views))
 
 
 class Reads:
@@ -67,8 +77,7 @@ class Reads:
 
     def jobs(self, query: JobsQuery) -> Jobs:
         """Jobs in rows."""
-        views = self._views(query)
-        missing = self._service.roster.unmet
+        views, missing = meant(self._service, query)
         if query.sort is not None:
             views = in_order(views, query.sort)
         shown, total, following = page_of(views, query)
@@ -125,12 +134,13 @@ class Reads:
 
     def caches(self, query: Page) -> Caches:
         """The compile caches of many jobs, the latest to start first."""
-        views = [view for view in self._views(query) if view.details.caches or view.details.compile_s]
+        known, missing = meant(self._service, query)
+        views = [view for view in known if view.details.caches or view.details.compile_s]
         views.sort(key=lambda view: (-view.account.start, view.account.job_id))
         shown, total, following = page_of(views, query)
         return Caches(
             as_of=self._service.clock(),
-            missing=self._service.roster.unmet,
+            missing=missing,
             jobs=[caches_of_job(view) for view in shown],
             total=total,
             next_offset=following,
@@ -167,10 +177,6 @@ class Reads:
             refused_requests=int(stats.refused_requests),
             store_write_mean_s=stats.store_write_s / stats.store_writes if stats.store_writes else None,
         )
-
-    def _views(self, jobs: Filter) -> list[JobView]:
-        """Jobs that are meant."""
-        return jobs.chosen(self._service.known_views(self._service.clock(), wait_s=WAIT_S))
 
     def _page(self, job_id: str, begin: float | None = None, end: float | None = None) -> JobPage:
         page = self._service.page(job_id, self._service.clock(), begin, end)

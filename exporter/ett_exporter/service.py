@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -62,6 +63,13 @@ class IngestStats(msgspec.Struct, frozen=True):
     refused_requests: int = 0
     store_writes: int = 0
     store_write_s: float = 0.0
+
+
+class Known(NamedTuple):
+    """Views of jobs, and how many jobs are in none of them, as they were not read yet."""
+
+    views: list[JobView]
+    missing: int
 
 
 class Service:
@@ -164,15 +172,16 @@ class Service:
         """
         self.roster.renew(now, RENEW_FOR_S if self.is_small else QUICKLY_S, meet_for_s=wait_s)
 
-    def known_views(self, now: float, since: float = -math.inf, *, wait_s: float = math.inf) -> list[JobView]:
+    def known(self, now: float, since: float = -math.inf, *, wait_s: float = math.inf) -> Known:
         """The latest view of every job, in order of first hearing, after `renew`.
 
-        Jobs that were over before `since` (Unix seconds) may be left out.
+        Jobs that were over before `since` (Unix seconds) may be left out. Those that left memory are read
+        from the store for as long as one waits; who asks again finds more of them.
         """
+        until_s = time.monotonic() + wait_s
         self.renew(now, wait_s)
-        jobs = [job for job in self.jobs.all() if isinstance(job, LiveJob) or job.end >= since]
-        views = [job.known_view if isinstance(job, LiveJob) else job.view(now) for job in jobs]
-        return [view for view in views if view is not None]
+        found = self.jobs.views_since(now, since, lambda: time.monotonic() < until_s, lambda _job_id: False)
+        return Known(found.views, found.unread + self.roster.unmet)
 
     def renewed(self, views: Iterable[JobView], now: float) -> list[JobView]:
         """The same jobs as of `now`; one that stays busy as it was."""

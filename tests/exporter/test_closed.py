@@ -30,10 +30,15 @@ from ett_core.events import (
     JobEnd,
     encode,
 )
+from ett_exporter import reads
 from ett_exporter.answers import page_answer
 from ett_exporter.clock_readings import STEADY_S, Reading
 from ett_exporter.closed import ClosedJob, between, page_of, rows_of
+from ett_exporter.failure_reads import FailureReads
+from ett_exporter.history import FleetHistory
 from ett_exporter.live import LiveJob
+from ett_exporter.queries import FailuresQuery, JobsQuery
+from ett_exporter.reads import Reads
 from ett_exporter.settings import Limits
 from ett_exporter.snapshots import pack, unpack
 from ett_exporter.store import Store
@@ -99,6 +104,31 @@ def test_few_closed_jobs_stay_in_memory_and_all_are_answered(tmp_path, story):
         for _ in range(3):
             assert opened.service.views(opened.now) == first
             assert len(opened.service.jobs.closed_views) == 2
+
+
+def test_jobs_that_left_memory_are_read_while_one_waits_and_counted_until_then(tmp_path, story, monkeypatch):
+    """Of a time that they lie before they are not missed; who asks again finds more of them."""
+    with closing(Store(str(tmp_path / "ett"))) as store:
+        opened = Opened(store)
+        for name in "abcdef":
+            opened.send(story(name))
+        opened.now = NOW + 10 * DAY_S
+        opened.clean()
+        history = FleetHistory()
+        one, many = Reads(opened.service), FailureReads(opened.service, history)
+        monkeypatch.setattr(reads, "WAIT_S", 0.0)
+        found = one.jobs(JobsQuery())
+        assert (found.total, found.missing) == (0, 6)
+        assert many.failures(FailuresQuery(window="90d")).missing == 6
+        recent = many.failures(FailuresQuery(window="24h"))
+        assert (recent.total, recent.missing) == (0, 0)
+        for name in "abc":
+            opened.service.view(name, opened.now)
+        found = one.jobs(JobsQuery())
+        assert ([row.job_id for row in found.jobs], found.missing) == (["a", "b", "c"], 3)
+        monkeypatch.setattr(reads, "WAIT_S", 60.0)
+        found = one.jobs(JobsQuery())
+        assert (found.total, found.missing) == (6, 0)
 
 
 def test_a_closed_job_answers_the_same_without_its_events(database, story):

@@ -71,7 +71,7 @@ def incident(tmp_path_factory):
         for body in by_writer.values():
             service.ingest(b"".join(body))
         truths.append(story.truth(shape.window_ms))
-    service.known_views(END)
+    service.known(END)
     yield Asked(service, [truth for truth in truths if truth is not None])
     store.close()
 

@@ -130,7 +130,7 @@ def test_intervals_are_told_beside_the_best_of_them(told):
     assert row["wasted_percent"] == pytest.approx(100 * (2.0 + row["unsaved_s"]) / 101.0)
     assert row["shortest_s"] < row["best_s"] < row["longest_s"]
     assert row["best_percent"] < row["wasted_percent"]
-    views = told.known_views(NOW)
+    views = told.known(NOW).views
     samples = [sample for view in views for sample in job_samples(view)]
     assert row["best_s"] in {value for _, labels, value in samples if "optimal" in labels}
 
@@ -165,7 +165,7 @@ def test_failures_before_the_loop_do_not_move_the_best_interval(service, blank_s
     intervals, jobs = (answer.json()["jobs"] for answer in asked(opened, "/intervals", "/jobs"))
     assert (jobs[0]["failures"], intervals[0]["failures"]) == (3, 1)
     assert intervals[0]["best_s"] == pytest.approx((2 * 101.0) ** 0.5)
-    samples = [sample for view in opened.known_views(NOW) for sample in job_samples(view)]
+    samples = [sample for view in opened.known(NOW).views for sample in job_samples(view)]
     assert intervals[0]["best_s"] in {value for _, labels, value in samples if "optimal" in labels}
 
 
@@ -185,7 +185,7 @@ def test_what_a_save_in_the_background_slows_is_part_of_what_it_costs(service, b
     assert row["wasted_percent"] == pytest.approx(100 * (2 * 4.0 + row["unsaved_s"]) / row["loop_s"])
     assert waits["slowed_s"] is None
     assert waits["best_s"] == pytest.approx((2 * 1.0 * waits["loop_s"] / 1) ** 0.5)
-    views = {view.account.job_id: job_samples(view) for view in opened.known_views(NOW)}
+    views = {view.account.job_id: job_samples(view) for view in opened.known(NOW).views}
     told = {name: dict(_by_labels(samples)) for name, samples in views.items()}
     assert told["beside/1"]["ett_job_checkpoint_slowed_seconds", ()] == row["slowed_s"]
     assert told["beside/1"]["ett_job_checkpoint_interval_seconds", ("optimal",)] == row["best_s"]

@@ -544,9 +544,9 @@ def test_a_state_that_time_alone_changes_is_a_change(service, story):
     opened = service(now=NOW)
     for body in story("silent", ended=False).bodies().values():
         opened.ingest(body)
-    before = opened.known_views(NOW)[0].account.state
+    before = opened.known(NOW).views[0].account.state
     cursor = opened.changes.since("", 10).cursor
-    after = opened.known_views(NOW + 3 * 86_400)[0].account.state
+    after = opened.known(NOW + 3 * 86_400).views[0].account.state
     assert before != after
     assert opened.changes.since(cursor, 10).job_ids == ["silent"]
 
