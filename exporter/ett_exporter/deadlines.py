@@ -15,8 +15,13 @@ from array import array
 from contextlib import suppress
 from fcntl import ioctl
 from termios import TIOCOUTQ
+from typing import TYPE_CHECKING
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 HEAD_S = 20.0
 """Seconds for the head of a request, counted from its first byte or from the connection."""
@@ -47,6 +52,8 @@ class PatientProtocol(HttpToolsProtocol):
     """Bytes that came of a request beside its body and what that allows."""
     _head_timer: asyncio.TimerHandle | None = None
     _send_timer: asyncio.TimerHandle | None = None
+    _answered: RequestResponseCycle | None = None
+    """The request that is being answered; others wait behind it."""
     _patience_s = 0.0
     """What is left of it, as of a moment of the loop when so much was unread."""
     _waited_at_s = 0.0
@@ -119,10 +126,18 @@ class PatientProtocol(HttpToolsProtocol):
         """Another protocol is not spoken: the request is answered as it is, and nobody needs to know."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is waited for."""
+        """Nobody is waited for, nor answered: uvicorn tells so only the request that came last."""
         self._stop_waiting()
         self._stop_sending()
+        if self._answered is not None:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Begin to answer a request."""
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def _refuse(self) -> None:
         """Too much came beside a body; there is an answer where nobody else is about to give one."""
