@@ -5,12 +5,14 @@ Part of the details fold (`ett_core.details`): held by one thread, in any order 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ett_core.events import Cache, Counters
-from ett_core.named_sums import add_named
+from ett_core.named_sums import NAMES_KEPT, add_named
 
 REPORTS_KEPT = 65_536
 """Totals kept, one a process (and cache); those of further processes are left out."""
@@ -39,18 +41,26 @@ class ProcessTotalsState(NamedTuple):
 class ProcessTotals:
     """The fold: `add` events, then read."""
 
-    __slots__ = ("_caches", "_counters")
+    __slots__ = ("_cache_names", "_caches", "_counters")
 
     def __init__(self) -> None:
         self._caches: dict[tuple[str, str], Cache] = {}
+        self._cache_names: set[str] = set()
         self._counters: dict[tuple[str, str], Counters] = {}
 
     def add_cache(self, event: Cache) -> None:
         """Take in what a process has asked of a cache so far."""
-        _keep_later(self._caches, (event.writer, event.cache), event)
+        if event.cache not in self._cache_names:
+            if len(self._cache_names) >= NAMES_KEPT:
+                return
+            self._cache_names.add(event.cache)
+        total = event if event.tuned is None else replace(event, tuned=None)
+        _keep_later(self._caches, (event.writer, event.cache), total)
 
     def add_counters(self, event: Counters) -> None:
         """Take in what a process has counted so far."""
+        if len(event.values) > NAMES_KEPT:
+            event = replace(event, values=dict(islice(event.values.items(), NAMES_KEPT)))
         for name in event.values:
             _keep_later(self._counters, (event.writer, name), event)
 
@@ -94,6 +104,7 @@ class ProcessTotals:
         """The totals that gave `state`."""
         totals = cls()
         totals._caches = {(report.writer, report.cache): report for report in state.caches}
+        totals._cache_names = {report.cache for report in state.caches}
         totals._counters = {(report.writer, name): report for name, report in state.counters}
         return totals
 
