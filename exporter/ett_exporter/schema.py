@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import (
@@ -28,6 +29,8 @@ OWNER_LOCK = 0x457474
 
 PATIENCE = "10min"
 """How long one of several replicas that start together waits while another brings the schema up to date."""
+
+_log = logging.getLogger("ett_exporter.store")
 
 metadata = MetaData()
 
@@ -243,8 +246,7 @@ def migrate(connection: Connection) -> None:
         SchemaError: it is of a later version than this program knows.
     """
     if connection.dialect.name == "postgresql":
-        connection.execute(select(func.set_config("lock_timeout", PATIENCE, True)))  # noqa: FBT003 - of SQL
-        connection.execute(select(func.pg_advisory_xact_lock(OWNER_LOCK)))
+        _await_turn(connection)
     version = _version(connection)
     if version > LATEST:
         raise SchemaError(
@@ -255,6 +257,17 @@ def migrate(connection: Connection) -> None:
     for step in MIGRATIONS[version - 1 :] if version else ():
         step(connection)
     connection.execute(update(schema_version).values(version=LATEST))
+
+
+def _await_turn(connection: Connection) -> None:
+    """Wait until no other exporter migrates, longer than for the locks of tables: those stop replicas."""
+    if connection.execute(select(func.pg_try_advisory_xact_lock(OWNER_LOCK))).scalar_one():
+        return
+    _log.warning("waits for another exporter that opens the database, which may have to bring it up to date")
+    usual = connection.execute(select(func.current_setting("lock_timeout"))).scalar_one()
+    connection.execute(select(func.set_config("lock_timeout", PATIENCE, True)))  # noqa: FBT003 - of SQL
+    connection.execute(select(func.pg_advisory_xact_lock(OWNER_LOCK)))
+    connection.execute(select(func.set_config("lock_timeout", usual, True)))  # noqa: FBT003 - of SQL
 
 
 def _version(connection: Connection) -> int:

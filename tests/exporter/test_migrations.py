@@ -10,17 +10,20 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, inspect, select
+from sqlalchemy import create_engine, inspect, select, text
 
 from ett_core.accounting import JobFold
+from ett_exporter import database as databases
 from ett_exporter.database import sqlalchemy_url
 from ett_exporter.errors import StoreError
+from ett_exporter.owners import Shard
 from ett_exporter.places import Place
-from ett_exporter.schema import segments
+from ett_exporter.schema import OWNER_LOCK, segments
 from ett_exporter.segment_rows import unpacked
 from ett_exporter.service import Service
 from ett_exporter.settings import Settings
@@ -176,3 +179,26 @@ def test_a_start_that_is_killed_leaves_a_database_that_opens(empty, of_version_1
         assert shape(database) == shape(whole), moment
         if is_old:
             assert_holds_the_old_job(database)
+
+
+@pytest.mark.service("postgresql")
+def test_replicas_wait_for_the_one_that_migrates(database_url, monkeypatch, caplog, eventually):
+    """For longer than they wait for any other lock; then all start."""
+    monkeypatch.setitem(databases._SESSION, "lock_timeout", "50ms")
+    engine = create_engine(sqlalchemy_url(database_url))
+    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with ThreadPoolExecutor(3) as replicas, ExitStack() as stack:
+        with engine.begin() as migrating:
+            migrating.execute(text(f"SELECT pg_advisory_xact_lock({OWNER_LOCK})"))
+            stores = [replicas.submit(Store, database_url, Shard(n, 3)) for n in range(3)]
+            eventually(lambda: migrating.execute(waiting).scalar_one() == len(stores))
+            migrating.execute(text("SELECT pg_sleep(0.3)"))
+            assert migrating.execute(waiting).scalar_one() == len(stores)
+        for store in stores:
+            opened = stack.enter_context(closing(store.result()))
+            with opened.transactions.reading() as connection:
+                assert connection.execute(text("SHOW lock_timeout")).scalar_one() == "50ms"
+    engine.dispose()
+    assert [record.message.split(" that")[0] for record in caplog.records] == [
+        "waits for another exporter"
+    ] * len(stores)
