@@ -198,7 +198,8 @@ class _Reading:
         except DamagedError as error:
             self._troubles.note(name, error, "it is read again once it changes")
         except (OSError, BusyError) as error:
-            self._troubles.note(name, error)
+            if getattr(error, "errno", None) not in NOTHING_THERE:
+                self._troubles.note(name, error)
             return False
         else:
             self._troubles.over(name)
