@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from ett_cli.training.attempts import told_attempt
 from ett_cli.training.command import environment, launcher_grace_s, torchrun
 from ett_cli.training.config import TRAINER, Config, parts_in, read, written
 from ett_trainer_hooks import Recorder
+from ett_trainer_hooks.journal.segments import acknowledge
 from ett_trainer_hooks.pipeline import takes
 from ett_trainer_hooks.pipeline.checkpoint.sole_writer import claim
 from ett_trainer_hooks.pipeline.parts import PARTS
 from ett_trainer_hooks.pipeline.takes import Machine
 from ett_trainer_hooks.reference.settings import Settings, parse, words_of
+from ett_trainer_hooks.shipping.pruning import prune
 
 EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/train/*.toml"))
 OTHERS = {"backend": "eager", "pipeline": "base", "checkpoint_mode": "sync", "parts": "stages"}
@@ -276,6 +279,24 @@ def test_journals_that_were_packed_tell_of_earlier_starts_as_well(tmp_path):
     (tmp_path / "torn.jsonl.gz").write_bytes(gzip.compress(b"x" * 500)[:20])
     (tmp_path / "no_gzip.jsonl.gz").write_bytes(b"x")
     assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "2000"}
+
+
+def test_journals_that_were_removed_tell_of_earlier_starts_as_well(tmp_path):
+    """Removed once an exporter held them: what is left of them is the number of their attempt."""
+    below = tmp_path / "below"
+    below.mkdir()
+    for name, attempt in (("a", 0), ("b", 2000), ("c", 1000)):
+        journal(below, name, "j", attempt)
+        path = below / f"{name}.jsonl"
+        acknowledge(path, "http://exporter", path.stat().st_size)
+    journal(below, "kept", "other", 5000)
+    removed = prune(sorted(below.glob("*.jsonl")), "http://exporter", before=time.time() + 60)
+    assert len(removed) == 3
+    (below / "pruned.attempts.new").write_text("torn")
+    assert told_attempt("j", tmp_path, {}) == {"ETT_ATTEMPT": "3000"}
+    assert told_attempt("other", tmp_path, {}) == {"ETT_ATTEMPT": "6000"}
+    (below / "pruned.attempts").write_text("of somebody else")
+    assert told_attempt("j", tmp_path, {}) == {}
 
 
 @pytest.mark.parametrize("environ", [{"ETT_ATTEMPT": "3"}, {"SLURM_RESTART_COUNT": "2"}])

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from ett_core.events import AnyEvent, decode
 from ett_trainer_hooks.identity.placement import ATTEMPTS_PER_RESTART, attempt_base
 from ett_trainer_hooks.identity.values import Values
+from ett_trainer_hooks.journal.pruned import first_event, pruned_attempts
 from ett_trainer_hooks.journal.segments import journals_below, packed_journals_below
 
 
 def told_attempt(job_id: str, journals: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The variable that numbers this start, where neither the environment nor a scheduler does.
 
-    For a job on one machine, whose journals, packed or not, tell of all earlier starts.
+    For a job on one machine, whose journals tell of all earlier starts: packed or not, or by what is left of
+    those that were removed.
     """
     if "ETT_ATTEMPT" in environ or attempt_base(Values(environ)):
         return {}
@@ -27,15 +26,7 @@ def told_attempt(job_id: str, journals: Path, environ: Mapping[str, str]) -> dic
 def next_attempt(job_id: str, journals: Path) -> int:
     """The number of the first attempt of another start: thousands count starts, as those of schedulers do."""
     paths = [*journals_below(journals), *packed_journals_below(journals)]
-    firsts = (_first_event(path) for path in paths)
+    firsts = map(first_event, paths)
     begun = [first.attempt for first in firsts if first is not None and first.job_id == job_id]
+    begun += pruned_attempts(journals, job_id)
     return ATTEMPTS_PER_RESTART * (1 + max(begun) // ATTEMPTS_PER_RESTART) if begun else 0
-
-
-def _first_event(journal: Path) -> AnyEvent | None:
-    opened = gzip.open if journal.suffix == ".gz" else open
-    try:
-        with opened(journal, "rb") as lines:
-            return decode(lines.readline())
-    except (OSError, EOFError, zlib.error, ValueError):  # not to be read, torn, or of another version
-        return None
