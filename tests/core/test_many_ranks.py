@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ett_core.accounting import JobFold
+from ett_core.accounting.attempt import Attempt
 from ett_core.accounting.presence import Presence
 from ett_core.accounting.ranks import Ranks
 from ett_core.events import Heartbeat
@@ -35,6 +36,26 @@ def test_marks_copy_each_rank_some_times_however_many_there_are(ranks, monkeypat
     assert account is not None
     assert copied
     assert sum(copied) < 4 * ranks
+
+
+def test_attempts_that_lie_packed_are_not_unpacked_by_looking_at_them(monkeypatch):
+    """Each of very many attempts is unpacked once at most while others come and all are looked at."""
+    unpacked = []
+    take_rest = Attempt._take_rest
+
+    def counted(self, *rest):
+        unpacked.append(self)
+        take_rest(self, *rest)
+
+    monkeypatch.setattr(Attempt, "_take_rest", counted)
+    fold = JobFold("j")
+    for attempt in range(1200):
+        fold.add(
+            [Heartbeat(job_id="j", writer="w", seq=attempt, attempt=attempt, rank=0, time=1e6 + attempt)]
+        )
+    for later in range(3):
+        assert fold.account(1e6 + 1300.0 + later) is not None
+    assert 0 < len(unpacked) < 1200
 
 
 @given(st.lists(st.tuples(st.integers(-1, 3), st.sampled_from("abcd")), max_size=12), st.integers(0, 12))

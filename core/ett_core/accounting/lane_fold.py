@@ -154,7 +154,7 @@ class LaneFold:
             if self.stale:
                 return True
         first = self._consumed - self._dropped
-        due = self._marks[-1].consumed + self._mark_every()
+        due = 0  # until something is folded: nobody is to ask for ranks that lie packed
         plain = not self._splits and not self._cuts
         if plain and not self.parts and len(self._held):
             self.parts.append(self._attempt())
@@ -177,6 +177,7 @@ class LaneFold:
                 self._leave_out(at_ns, event, error)
                 return False
             self._consumed += 1
+            due = due or self._marks[-1].consumed + self._mark_every()
             if self._consumed >= due:
                 last = self.parts[-1]
                 self._marks.append(LaneMark(self._consumed, len(self.parts), last.mark()))
