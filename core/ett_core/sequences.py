@@ -98,6 +98,21 @@ class Sequences:
             self._last.append(last)
         return True
 
+    def close_gaps(self, most: int) -> None:
+        """Take in what lies between the first ranges, so that no more than so many are left.
+
+        >>> held = Sequences.parse("0-4,6,8,10-11")
+        >>> held.close_gaps(2), str(held)
+        (None, '0-8,10-11')
+        """
+        joined = len(self._first) - most
+        if joined > 0:
+            del self._first[1 : joined + 1], self._last[:joined]
+
+    def count_ranges(self) -> int:
+        """How many ranges there are."""
+        return len(self._first)
+
     def ranges(self) -> list[tuple[int, int]]:
         """The ranges, both ends included, in order."""
         return list(zip(self._first, self._last, strict=True))

@@ -18,13 +18,15 @@ from ett_exporter.ingest import Line, Segment
 from ett_exporter.merging import ranges_in
 from ett_exporter.places import Kept, Place
 from ett_exporter.recent import Recent
-from ett_exporter.schema import segments, writers
+from ett_exporter.schema import jobs, segments, writers
 from ett_exporter.segment_rows import legible, packed
 from ett_exporter.statements import Statements
 from ett_exporter.transactions import Transactions
 
 WRITERS_REMEMBERED = 100_000
 """Writers whose held numbers are kept in memory; those of others are read when they speak again."""
+RANGES_NOTED = 256
+"""Ranges of the numbers of a writer that are noted apart; of what lies before them, segments are asked."""
 _TRANSACTION = select(literal_column("pg_current_xact_id()::text::bigint", BigInteger))
 
 
@@ -97,7 +99,9 @@ class Arrivals:
             connection.execute(_TRANSACTION).scalar_one() if self._transactions.is_postgresql else 0
         )
         self._note_jobs(connection, rows)
-        self._note_held(connection, {key: held[key] for key in sorted(set(map(_writer_of, rows)))})
+        written = {key: held[key] for key in sorted(set(map(_writer_of, rows)))}
+        _close_gaps(connection, written)
+        self._note_held(connection, written)
         values = [{**row, "transaction_id": transaction_id} for row in rows]
         ids = connection.execute(self._statements.keep, values).scalars()
         return [Place(transaction_id, row_id) for row_id in ids]
@@ -120,10 +124,11 @@ class Arrivals:
             stored = self._stored_texts(connection, _key_of(segment), known, rows)
             texts = {line.raw for line in new}.union(*(texts for _, texts in stored))
             own = {line.event.seq for line in new}
+            is_whole = not _pruned(connection, [segment.job_id])
             for line in known:
                 seq = line.event.seq
-                is_kept = seq in own or any(seq in numbers for numbers, _ in stored)
-                if is_kept and line.raw not in texts:
+                may_be_new = is_whole or seq in own or any(seq in numbers for numbers, _ in stored)
+                if may_be_new and line.raw not in texts:
                     texts.add(line.raw)
                     new.append(line)
         return new
@@ -157,7 +162,8 @@ class Arrivals:
     ) -> list[tuple[range, set[bytes]]]:
         """Of what is stored of a writer and has numbers of `lines`: its numbers, and all lines beside them.
 
-        A number that is held but lies in none of them was deleted by the retention: it comes again.
+        A number that is held but lies in none of them was in a gap that was closed, or comes again after the
+        retention deleted it.
         """
         numbers = [line.event.seq for line in lines]
         c = segments.c
@@ -195,6 +201,22 @@ class Arrivals:
             for (job_id, writer), sequences in held.items()
         ]
         connection.execute(self._statements.note_held, values)
+
+
+def _close_gaps(connection: Connection, held: Mapping[tuple[str, str], Sequences]) -> None:
+    """Bound what is noted of writers that lose numbers; once segments are deleted, they cannot be asked."""
+    many = [key for key, sequences in held.items() if sequences.count_ranges() > RANGES_NOTED]
+    if many:
+        pruned = _pruned(connection, [job_id for job_id, _ in many])
+        for key in many:
+            if key[0] not in pruned:
+                held[key].close_gaps(RANGES_NOTED)
+
+
+def _pruned(connection: Connection, job_ids: Sequence[str]) -> set[str]:
+    """The jobs of which segments were deleted."""
+    query = select(jobs.c.job_id).where(jobs.c.job_id.in_(set(job_ids)), jobs.c.pruned_through.is_not(None))
+    return set(connection.execute(query).scalars())
 
 
 def _writer_of(row: Mapping[str, object]) -> tuple[str, str]:

@@ -132,8 +132,8 @@ writers = Table(
     Column("clock_offset_s", Float),
     Column("clock_noted_at", Float),
 )
-"""Which sequence numbers of each writer are held, written with the segment that brings them; what the latest
-`clock` event says of it, and its time."""
+"""Which sequence numbers of each writer are held, written with the segment that brings them; of one that has
+many gaps the old ones count as held (`arrivals.py`). What its latest `clock` event says, and its time."""
 
 live_jobs = Table(
     "live_jobs",

@@ -23,7 +23,7 @@ from ett_core.events import (
     Progress,
     encode,
 )
-from ett_exporter import past
+from ett_exporter import arrivals, past
 from ett_exporter.closed import ClosedJob
 from ett_exporter.store import Store
 
@@ -102,6 +102,21 @@ def test_late_words_on_old_attempts_are_refused(database, blank_story, late):
             opened.now += DAY_S
             opened.clean()
         assert opened.kind("long") is ClosedJob
+
+
+def test_numbers_that_come_late_after_a_deletion_are_kept_once(database, story, monkeypatch):
+    """However many a writer has lost: what was deleted cannot be asked for them."""
+    monkeypatch.setattr(arrivals, "RANGES_NOTED", 3)
+    with pruned(database, story("nightly")) as opened:
+        said = {"job_id": "nightly", "writer": "new", "attempt": 9, "rank": 0}
+        beats = [Heartbeat(**said, seq=seq, time=LATER - 60 + seq) for seq in range(20)]
+        for _ in range(2):
+            answers = [sent(opened, beat) for beat in [*beats[::2], *beats[1::2]]]
+            assert {answer.rejected_total for answer in answers} == {0}
+            accepted = [answer.accepted for answer in answers]
+        assert accepted == [0] * 20
+        kept = [event.seq for batch in opened.store.events("nightly") for event in batch]
+        assert sorted(kept) == list(range(20))
 
 
 def test_a_clock_that_is_told_late_changes_nothing_old(database, story):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,13 +10,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 
 from ett_core.events import Heartbeat
-from ett_exporter import database
+from ett_exporter import arrivals, database
+from ett_exporter.arrivals import RANGES_NOTED
 from ett_exporter.errors import StoreError, TakenError
 from ett_exporter.ingest import Segment
-from ett_exporter.schema import segments
+from ett_exporter.schema import segments, writers
 from ett_exporter.segment_rows import ZSTD
 from ett_exporter.store import JournalOffset, Store, raw_line
 
@@ -88,6 +90,35 @@ def test_segments_of_many_threads_are_each_kept_once(path):
         kept = list(pool.map(lambda s: len(store.append(s, 10.0).events), own + own))
         assert sum(kept) == sum(len({(s.writer, line.event.seq) for line in s.lines}) for s in own)
         assert len(held(store)) == sum(kept)
+
+
+def test_what_is_noted_of_a_writer_that_loses_numbers_is_bounded(path):
+    """Its row does not grow with its gaps, and what comes late for any of them is kept, once."""
+    lost = range(1, 8 * RANGES_NOTED, 2)
+    with closing(Store(path)) as store:
+        for first in range(0, 8 * RANGES_NOTED, 64):
+            store.append(segment(*range(first, first + 64, 2)), 10.0)
+        with store.transactions.reading() as connection:
+            noted = connection.execute(select(writers.c.ranges)).scalar_one()
+        assert noted.count(",") == RANGES_NOTED - 1
+    random.seed(1)
+    with closing(Store(path)) as store:
+        late = random.sample(lost, len(lost))
+        for place in range(0, len(late), 100):
+            some = late[place : place + 100]
+            assert sorted(event.seq for event in store.append(segment(*some), 11.0).events) == sorted(some)
+            assert store.append(segment(*some), 12.0).events == []
+        assert store.append(segment(*range(8 * RANGES_NOTED)), 13.0).events == []
+        assert sorted(held(store)) == list(range(8 * RANGES_NOTED))
+
+
+def test_of_single_numbers_that_are_lost_any_may_come_late(path, monkeypatch):
+    """Each segment of one line, so that a closed gap lies in no stored segment."""
+    monkeypatch.setattr(arrivals, "RANGES_NOTED", 3)
+    with closing(Store(path)) as store:
+        for number in [*range(0, 40, 2), *range(39, 0, -2), *range(40)]:
+            store.append(segment(number), 10.0)
+        assert sorted(held(store)) == list(range(40))
 
 
 def test_writers_do_not_share_numbers(path):
