@@ -115,8 +115,8 @@ class Exposition:
         """The texts of an answer in their order, and where `packed` the same as pieces of a gzip stream."""
         of_jobs = self._shown.chunks.refresh()
         with self._service.roster.sums() as ledger:
-            of_fleet = list(fleet_samples(ledger))
-        others = [*self._shown.states(), *of_fleet, *self._own_samples()]
+            of_fleet = [*self._shown.states(ledger.names), *fleet_samples(ledger)]
+        others = [*of_fleet, *self._own_samples()]
         series: Sample = ("ett_exporter_series", (), self._shown.chunks.series + len(others))
         own = self._own.update([*others, series])
         texts: list[bytes] = []

@@ -15,8 +15,8 @@ from ett_core.failures.classes import CLASSES, NOT_A_FAILURE
 from ett_core.growing import Histogram
 from ett_core.purposes import TRAINING as PURPOSE
 from ett_exporter.fleet_sums import Sums, held_ns
-from ett_exporter.job_series import clip, ratio
-from ett_exporter.ledger import CauseKey, Ledger
+from ett_exporter.job_series import ratio
+from ett_exporter.ledger import CauseKey, Ledger, Told
 from ett_exporter.text import Samples, histogram
 from ett_exporter.views import WINDOWS_S
 
@@ -26,7 +26,7 @@ _PLACE = {component: place for place, component in enumerate(COMPONENTS)}
 def fleet_samples(ledger: Ledger) -> Samples:
     """Samples over all jobs in the ledger."""
     for window in WINDOWS_S:
-        yield from _window(ledger.windows, window)
+        yield from _window(ledger.windows, window, ledger.names.clusters)
     yield from _final(ledger)
     yield from _failures(ledger)
     for family, histograms in (
@@ -37,13 +37,13 @@ def fleet_samples(ledger: Ledger) -> Samples:
         yield from _histograms(family, histograms)
 
 
-def _window(sums: Sums, window: str) -> Samples:
+def _window(sums: Sums, window: str, clusters: Told) -> Samples:
     wall: dict[str, dict[str, int]] = {}
     held: dict[str, dict[str, int]] = {}
     for kind, total in sums.of_window(window):
         if kind.purpose != PURPOSE:
             continue
-        cluster, amounts = clip(kind.cluster), total.amounts_ns(window)
+        cluster, amounts = clusters.of(kind.cluster), total.amounts_ns(window)
         _add(wall.setdefault(cluster, {}), amounts)
         _add(held.setdefault(cluster, {}), held_ns(kind, amounts))
     for cluster in sorted(wall):

@@ -66,6 +66,43 @@ class Contribution(msgspec.Struct, frozen=True):
     """Attempts after whose failure a loop began again."""
 
 
+MOST_CLUSTERS, MOST_TEAMS, MOST_NODES = 256, 1024, 8192
+"""Names of each that are told apart, teams of all clusters together; further ones count as `OTHER`."""
+OTHER = "(other)"
+
+
+class Told:
+    """Names that are told apart, the first of them to come; the same name is always told alike.
+
+    >>> told = Told(2)
+    >>> [told.of(name) for name in ("a", "b", "c", "a")]
+    ['a', 'b', '(other)', 'a']
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._names: set[tuple[str, str]] = set()
+
+    def of(self, name: str, within: str = "") -> str:
+        """The name as a label; the same name within two others is two."""
+        clipped = clip(name)
+        key = (within, clipped)
+        if key not in self._names:
+            if len(self._names) >= self._most:
+                return OTHER
+            self._names.add(key)
+        return clipped
+
+
+class Names:
+    """Those of the clusters, teams and nodes of a fleet."""
+
+    def __init__(self) -> None:
+        self.clusters = Told(MOST_CLUSTERS)
+        self.teams = Told(MOST_TEAMS)
+        self.nodes = Told(MOST_NODES)
+
+
 KEYS_SHARED = 65_536
 _final_key = lru_cache(KEYS_SHARED)(FinalKey)
 """Keys that are equal are mostly one object: every job has dozens."""
@@ -76,6 +113,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._of_job: dict[str, Contribution] = {}
+        self.names = Names()
         self.windows = Sums()
         """The trailing windows of the views."""
         self.final: Growing[FinalKey] = Growing()
@@ -94,8 +132,8 @@ class Ledger:
         before = self._of_job.get(job_id)
         if before is not None and before.view is view:
             return
-        self._meet(cluster_of(view))
-        now = self._of_job[job_id] = contribution(view, before)
+        self._meet(self.names.clusters.of(view.label("cluster")))
+        now = self._of_job[job_id] = contribution(view, before, self.names)
         self.windows.change(part_of(before.view) if before else None, part_of(view))
         if before is None and is_old:
             return
@@ -120,7 +158,7 @@ class Ledger:
             self.windows.change(part_of(gone.view), None)
 
     def _observe(self, before: Contribution | None, now: Contribution) -> None:
-        account, cluster = now.view.account, cluster_of(now.view)
+        account, cluster = now.view.account, self.names.clusters.of(now.view.label("cluster"))
         if now.started and not (before and before.started) and account.tts_s is not None:
             self.to_start[cluster].observe(account.tts_s)
         fresh = now.recovered - (before.recovered if before else frozenset())
@@ -133,11 +171,11 @@ class Ledger:
             self.blocking[cluster].add(known, blocking)
 
 
-def contribution(view: JobView, before: Contribution | None = None) -> Contribution:
+def contribution(view: JobView, before: Contribution | None, names: Names) -> Contribution:
     """What a view adds; what only grows is at least what it was `before`."""
-    cluster, weight = cluster_of(view), view.accelerator_weight
-    team = clip(view.label("team"))
-    failures, lost, nodes = _causes(view, cluster)
+    cluster, weight = names.clusters.of(view.label("cluster")), view.accelerator_weight
+    team = names.teams.of(view.label("team"), cluster)
+    failures, lost, nodes = _causes(view, cluster, names.nodes)
     recovered = frozenset(f.attempt for f in view.account.failures if f.ttr_s is not None)
     return Contribution(
         view=view,
@@ -154,13 +192,8 @@ def contribution(view: JobView, before: Contribution | None = None) -> Contribut
     )
 
 
-def cluster_of(view: JobView) -> str:
-    """The cluster of a job as a label."""
-    return clip(view.label("cluster"))
-
-
 def _causes(
-    view: JobView, cluster: str
+    view: JobView, cluster: str, told: Told
 ) -> tuple[Mapping[CauseKey, int], Mapping[CauseKey, int], Mapping[NodeKey, int]]:
     failures: Counter[CauseKey] = Counter()
     lost: Counter[CauseKey] = Counter()
@@ -173,5 +206,5 @@ def _causes(
             lost[key] += nanoseconds(cost.accelerator_s)
             node = why.node or failure.node
             if node:
-                nodes[NodeKey(clip(node), why.failure_class)] += 1
+                nodes[NodeKey(told.of(node), why.failure_class)] += 1
     return failures, lost, nodes

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ett_exporter.chunks import Chunks
 from ett_exporter.job_series import clip, job_samples
+from ett_exporter.ledger import Names
 from ett_exporter.text import Samples
 from ett_exporter.views import JobView
 
@@ -53,7 +54,7 @@ class Shown:
         job_id = view.account.job_id
         before = self._views.get(job_id)
         if before is not None:
-            self._states[state_of(before)] -= 1
+            self._uncount(before)
         self._states[state_of(view)] += 1
         self._views[job_id] = view
         if view.account.finished:
@@ -67,7 +68,7 @@ class Shown:
         """Show a job no more."""
         view = self._views.pop(job_id, None)
         if view is not None:
-            self._states[state_of(view)] -= 1
+            self._uncount(view)
             self._over.discard(job_id)
             if job_id in self._left_out:
                 self._left_out.discard(job_id)
@@ -92,9 +93,19 @@ class Shown:
                 series = room
             room -= series
 
-    def states(self) -> Samples:
-        """How many jobs are in which state."""
-        for state, count in sorted((+self._states).items()):
+    def _uncount(self, view: JobView) -> None:
+        key = state_of(view)
+        self._states[key] -= 1
+        if not self._states[key]:
+            del self._states[key]
+
+    def states(self, names: Names) -> Samples:
+        """How many jobs are in which state; `names` are those that the fleet's series tell apart."""
+        told: Counter[StateKey] = Counter()
+        for key, count in self._states.items():
+            cluster = names.clusters.of(key.cluster)
+            told[StateKey(key.state, cluster, names.teams.of(key.team, cluster))] += count
+        for state, count in sorted(told.items()):
             yield ("ett_fleet_jobs", state, count)
 
 

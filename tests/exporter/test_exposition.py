@@ -24,6 +24,7 @@ from ett_core.events import (
 )
 from ett_core.failures.classes import CLASSES, NOT_A_FAILURE
 from ett_core.metrics import FAMILIES, series_names
+from ett_exporter import ledger
 from ett_exporter.exposition import Exposition
 from ett_exporter.job_series import job_samples
 
@@ -257,6 +258,27 @@ def test_hostile_labels_stay_inside_their_quotes(service, story):
     labels = [dict(key[1:]) for key in values(text_of(opened)) if key[0] == "ett_job_info"]
     assert labels[0]["team"] == 'x"}\n\\ y'
     assert labels[0]["cluster"] == "z" * 200
+
+
+def test_a_fleet_of_endless_clusters_and_teams_has_few_series(service, story, monkeypatch):
+    """Those that come after as many as are told apart count together; seconds and failures stay whole."""
+    monkeypatch.setattr(ledger, "MOST_CLUSTERS", 3)
+    monkeypatch.setattr(ledger, "MOST_TEAMS", 5)
+    opened = service()
+    for number in range(8):
+        for body in story(f"job-{number}").bodies().values():
+            named = body.replace(b'"ads"', b'"team-%d"' % number).replace(b'"c1"', b'"cluster-%d"' % number)
+            assert opened.ingest(named).rejected_total == 0
+    found = Exposition(opened)
+    text = [line for line in found.answer().body.decode().splitlines() if not line.startswith("#")]
+    told = {line.split('cluster="')[1].split('"')[0] for line in text if line.startswith("ett_fleet_")}
+    assert told == {"cluster-0", "cluster-1", "cluster-2", "(other)"}
+    final = [line for line in text if line.startswith("ett_fleet_final_accelerator_seconds_total")]
+    teams = {line.split('team="')[1].split('"')[0] for line in final}
+    assert teams == {"team-0", "team-1", "team-2", "team-3", "team-4", "(other)"}
+    failed = [line for line in text if line.startswith("ett_fleet_failures_total")]
+    assert sum(float(line.split()[-1]) for line in failed) == 8
+    assert all(found.answer().body.count(b'"job-%d"' % number) for number in range(8))
 
 
 def test_own_metrics_count_what_came_in(opened, story):
