@@ -22,6 +22,8 @@ from ett_exporter.told import Told
 SQLITE_BUSY, SQLITE_FULL = 5, 13
 LOST_STATES = ("08", "57")
 """Classes of SQLSTATE of a connection that ends."""
+READ_ONLY_STATE = "25006"
+"""What a session answers that may only read: it stays so, though its server may be written to again."""
 
 
 class Transactions:
@@ -81,6 +83,8 @@ class Transactions:
         except (DataError, IntegrityError) as error:
             raise UnfitError(f"the database does not take it: {reason(error)}") from error
         except SQLAlchemyError as error:
+            if _state_of(error) == READ_ONLY_STATE:
+                self.engine.dispose()
             raise StoreError(f"cannot write to the database: {reason(error)}") from error
 
     @contextmanager
@@ -119,10 +123,14 @@ def _commit(transaction: RootTransaction) -> None:
 
 def _was_refused(error: SQLAlchemyError) -> bool:
     """Whether a database has said that it did not commit; else nobody knows."""
-    said = getattr(error, "orig", None)
-    state = getattr(said, "sqlstate", None) or ""
-    code = getattr(said, "sqlite_errorcode", None)
+    state = _state_of(error)
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
     return code in (SQLITE_BUSY, SQLITE_FULL) or (state != "" and not state.startswith(LOST_STATES))
+
+
+def _state_of(error: SQLAlchemyError) -> str:
+    """The SQLSTATE that PostgreSQL gave; empty where there is none."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
 
 
 def _opened(url: URL, shard: Shard | None) -> tuple[Engine, Ownership]:

@@ -307,3 +307,20 @@ def test_a_commit_that_was_refused_is_not_in_doubt(database_url):
         assert not isinstance(caught.value, InDoubtError)
         assert held(store, "k") == []
         assert len(store.append(segment(0, job_id="k"), 11.0).events) == 1
+
+
+def test_a_database_that_was_read_only_is_written_to_again(database_url, story):
+    """Sessions that began meanwhile stay read-only; they are not used on."""
+    bodies = list(story("nightly").bodies().values())
+    admin = create_engine(sqlalchemy_url(database_url), isolation_level="AUTOCOMMIT")
+    with closing(Store(database_url)) as store, admin.connect() as connection:
+        service = Service(store, Settings(), clock=lambda: NOW)
+        name = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(text(f"ALTER DATABASE {name} SET default_transaction_read_only = on"))
+        store.transactions.engine.dispose()
+        for _ in range(2):
+            with pytest.raises(StoreError, match="read-only"):
+                service.ingest(bodies[0])
+        connection.execute(text(f"ALTER DATABASE {name} RESET default_transaction_read_only"))
+        assert service.ingest(bodies[0]).accepted == bodies[0].count(b"\n")
+    admin.dispose()
