@@ -29,7 +29,7 @@ NOW = 1_764_000_200.0
 FAR = 10**12
 """A transaction that no server of a test reaches."""
 END_OTHER_SESSIONS = """
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND datname = current_database()
 """
 

@@ -232,7 +232,7 @@ def end_its_locks(database: str) -> None:
         return
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
             " WHERE pid <> pg_backend_pid() AND datname = current_database()"
         )
 
