@@ -53,36 +53,59 @@ def new_pieces(path: str, reached: JournalOffset | None) -> Iterator[Piece]:
     with Path(path).open("rb") as file:
         status = os.fstat(file.fileno())
         if not is_packed(path):
-            yield from _appended(file, _beginning(file, reached, status))
-        elif reached is None or reached.offset != status.st_size or not _is_of(file, reached, status):
+            yield from _appended(file, *_beginning(file, reached, status))
+        elif _beginning(file, reached, status)[0].offset != status.st_size:
             yield from _packed(file, status)
 
 
-def fingerprint(file: BinaryIO, size: int) -> int:
-    """What tells the first `size` bytes of a file from those of another: a checksum of both their ends."""
-    number, length = file.fileno(), min(size, PRINT_BYTES)
-    return crc32(os.pread(number, length, size - length), crc32(os.pread(number, length, 0)))
+class Ends(NamedTuple):
+    """The first and the last bytes of the first `size` bytes of a file, as they were read."""
+
+    size: int
+    first: bytes
+    last: bytes
+
+    @classmethod
+    def of(cls, file: BinaryIO, size: int) -> Ends:
+        """Those that lie in a file now."""
+        number, length = file.fileno(), min(size, PRINT_BYTES)
+        return cls(size, os.pread(number, length, 0), os.pread(number, length, size - length))
+
+    def and_then(self, text: bytes) -> Ends:
+        """The same with more bytes behind them.
+
+        >>> Ends(3, b"abc", b"abc").and_then(b"de")
+        Ends(size=5, first=b'abcde', last=b'abcde')
+        """
+        first = (self.first + text[:PRINT_BYTES])[:PRINT_BYTES]
+        last = (self.last + text[-PRINT_BYTES:])[-PRINT_BYTES:]
+        return Ends(self.size + len(text), first, last)
+
+    @property
+    def fingerprint(self) -> int:
+        """What tells these bytes from those of another file."""
+        return crc32(self.last, crc32(self.first))
 
 
-def _is_of(file: BinaryIO, reached: JournalOffset, status: os.stat_result) -> bool:
-    """Whether what was read is the beginning of this file; without a fingerprint its inode tells."""
-    if reached.inode != status.st_ino or reached.offset > status.st_size:
-        return False
-    return reached.fingerprint in (None, fingerprint(file, reached.offset))
+def _beginning(
+    file: BinaryIO, reached: JournalOffset | None, status: os.stat_result
+) -> tuple[JournalOffset, Ends]:
+    """Where the last look ended; the beginning of a file that is new, replaced, shortened or written anew.
+
+    Without a fingerprint its inode tells whether it is the same one.
+    """
+    if reached is not None and reached.inode == status.st_ino and reached.offset <= status.st_size:
+        ends = Ends.of(file, reached.offset)
+        if reached.fingerprint in (None, ends.fingerprint):
+            return reached, ends
+    return JournalOffset(status.st_ino, 0, 0), Ends(0, b"", b"")
 
 
-def _beginning(file: BinaryIO, reached: JournalOffset | None, status: os.stat_result) -> JournalOffset:
-    """Where the last look ended; the beginning of a file that is new, replaced, shortened or written anew."""
-    if reached is None or not _is_of(file, reached, status):
-        return JournalOffset(status.st_ino, 0, 0)
-    return reached
-
-
-def _appended(file: BinaryIO, at: JournalOffset) -> Iterator[Piece]:
+def _appended(file: BinaryIO, at: JournalOffset, ends: Ends) -> Iterator[Piece]:
     file.seek(at.offset)
     while text := _whole_lines(file.read(CHUNK_BYTES)):
-        first_line, end = at.lines + 1, at.offset + len(text)
-        at = JournalOffset(at.inode, end, at.lines + text.count(b"\n"), fingerprint(file, end))
+        first_line, ends = at.lines + 1, ends.and_then(text)
+        at = JournalOffset(at.inode, ends.size, at.lines + text.count(b"\n"), ends.fingerprint)
         yield Piece(text, first_line, at)
         file.seek(at.offset)
 
@@ -96,7 +119,7 @@ def _packed(file: BinaryIO, status: os.stat_result) -> Iterator[Piece]:
         if text:
             yield Piece(text, at.lines + 1, at)
             at = JournalOffset(at.inode, 0, at.lines + text.count(b"\n"))
-    lines, whole = at.lines + bool(rest), fingerprint(file, status.st_size)
+    lines, whole = at.lines + bool(rest), Ends.of(file, status.st_size).fingerprint
     yield Piece(rest, at.lines + 1, JournalOffset(at.inode, status.st_size, lines, whole))
 
 

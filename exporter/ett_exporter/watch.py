@@ -137,7 +137,8 @@ def _journals(directory: Path, troubles: Troubles) -> Iterator[tuple[str, os.sta
     """The journals below a directory; what of it cannot be looked into is told, and looked at again."""
 
     def note(error: OSError) -> None:
-        troubles.note(name_as_text(str(error.filename)), error)
+        if error.errno not in NOTHING_THERE or error.filename == str(directory):
+            troubles.note(name_as_text(str(error.filename)), error)
 
     for folder, folders, names in os.walk(directory, onerror=note):
         troubles.over(name_as_text(folder))

@@ -111,6 +111,27 @@ def test_a_journal_whose_beginning_stays_and_whose_end_is_another_is_read_again(
     assert count(opened) == len(lines)
 
 
+def test_a_journal_that_is_written_anew_while_it_is_read_is_read_again(service, story, journals, monkeypatch):
+    """What is remembered of it is what was read, not what lies there by then."""
+    first, second = list(story("a").bodies().values())[:2]
+    journal, opened = journals / "w.jsonl", service()
+    journal.write_bytes(first)
+    longer = second + b"\n" * max(len(first) - len(second), 0) + b"\n"
+
+    def take(path, reached):
+        for piece in new_pieces(path, reached):
+            journal.write_bytes(longer)
+            yield piece
+
+    known = Known(opened)
+    with monkeypatch.context() as patched:
+        patched.setattr(watch, "new_pieces", take)
+        look(opened, [journals], known=known)
+    look(opened, [journals], known=known)
+    look(service(), [journals])
+    assert count(service()) == (first + second).count(b"\n")
+
+
 def test_a_packed_journal_that_is_another_of_the_same_size_is_read(service, story, journals):
     first, second = (gzip.compress(body, mtime=0) for body in list(story("a").bodies().values())[:2])
     journal, size = journals / "w.jsonl.gz", max(len(first), len(second))
