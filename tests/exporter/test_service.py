@@ -9,7 +9,7 @@ from ett_core.accounting import JobFold
 from ett_core.details import JobDetails
 from ett_core.events import CheckpointDurable, Clock, Progress, encode
 from ett_exporter.answers import page_answer
-from ett_exporter.errors import InDoubtError, StoreError
+from ett_exporter.errors import InDoubtError, UnfitError
 from ett_exporter.exposition import Exposition
 from ett_exporter.fleet_series import fleet_samples
 from ett_exporter.ingest import Line, Segment
@@ -326,11 +326,11 @@ def test_where_only_a_part_of_the_writers_is_kept_all_is_right_once_it_is_sent_a
 
     def partly(arrivals):
         if any(arrival.segment.writer == "w7" for arrival in arrivals):
-            raise StoreError("database or disk is full")
+            raise UnfitError("value too long")
         return write(arrivals)
 
     commits._write = partly
-    with pytest.raises(InDoubtError, match="only a part is kept: database or disk is full"):
+    with pytest.raises(InDoubtError, match="only a part is kept: value too long"):
         opened.ingest_events(many_writers(40))
     commits._write = write
     again = opened.ingest_events(many_writers(40))
